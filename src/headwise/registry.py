@@ -1,0 +1,71 @@
+"""Names for things: register once, look up with a suggestion when the name is misspelt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from headwise.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> ConfigError:
+    """The error for a name that nobody registered, with the nearest known name."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    return ConfigError(
+        f"unknown {kind}",
+        got=repr(name),
+        allowed=", ".join(names) or "none",
+        fix=f"Did you mean {close[0]!r}?" if close else None,
+    )
+
+
+class Registry(Generic[T]):
+    """An ordered table of named things of one kind.
+
+    Args:
+        kind: What is listed, in the singular; it appears in messages ("unknown algorithm ...").
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """A decorator that files the decorated thing under `name`."""
+
+        def file(entry: T) -> T:
+            if name in self._entries:
+                raise ConfigError(
+                    f"{self.kind} {name!r} is registered twice",
+                    got=entry,
+                    fix="Choose another name.",
+                )
+            self._entries[name] = entry
+            return entry
+
+        return file
+
+    def get(self, name: str) -> T:
+        """The thing filed under `name`."""
+        try:
+            return self._entries[name]
+        except (KeyError, TypeError):
+            raise unknown(self.kind, name, self._entries) from None
+
+    def names(self) -> list[str]:
+        """All names, in the order of registration."""
+        return list(self._entries)
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """All (name, thing) pairs, in the order of registration."""
+        return iter(self._entries.items())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,22 @@
+"""Action and observation spaces as learners see them, and the way there from Gymnasium's."""
+
+from headwise.spaces.action import ActionSpec, Choice, Condition, Head, Range
+from headwise.spaces.convert import ActionCodec
+from headwise.spaces.observation import ObsCodec, ObsSpec
+from headwise.spaces.views import BinRule, View, ViewKind, bin_index, bin_values
+
+__all__ = [
+    "ActionCodec",
+    "ActionSpec",
+    "BinRule",
+    "Choice",
+    "Condition",
+    "Head",
+    "ObsCodec",
+    "ObsSpec",
+    "Range",
+    "View",
+    "ViewKind",
+    "bin_index",
+    "bin_values",
+]

@@ -1,0 +1,186 @@
+"""Gymnasium observation spaces, however nested, as one flat float32 vector with named slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from headwise.errors import SpaceError
+
+
+@dataclass(frozen=True)
+class ObsSpec:
+    """The layout of a flat observation: a size, and which part of it came from where."""
+
+    size: int
+    slices: dict[str, slice]
+    """The part of the vector that each leaf of the space fills, by its path."""
+
+    @classmethod
+    def flat(cls, size: int, name: str = "observation") -> ObsSpec:
+        """An observation that is a plain vector already."""
+        return cls(size, {name: slice(0, size)})
+
+
+class ObsCodec:
+    """Flattens observations of a Gymnasium space: numbers as they are, categories one-hot.
+
+    Box, Discrete, MultiDiscrete, MultiBinary, Tuple and Dict are understood, in any nesting.
+
+    Example:
+        >>> from gymnasium.spaces import Box, Dict, Discrete
+        >>> codec = ObsCodec(Dict(gear=Discrete(3), speed=Box(0, 9, (1,))))
+        >>> codec.flatten({"gear": 1, "speed": np.array([4.5])})
+        array([0. , 1. , 0. , 4.5], dtype=float32)
+        >>> codec.spec.slices
+        {'gear': slice(0, 3, None), 'speed': slice(3, 4, None)}
+    """
+
+    def __init__(self, space: spaces.Space[Any]) -> None:
+        self._leaves: list[_Numbers] = []
+        self._plan(space, "", ())
+        self._finish(space)
+
+    @classmethod
+    def of_agents(cls, observation_spaces: Mapping[str, spaces.Space[Any]]) -> ObsCodec:
+        """The observations of all agents of a PettingZoo parallel environment, side by side."""
+        codec = cls.__new__(cls)
+        codec._leaves = []
+        for agent, space in observation_spaces.items():
+            codec._plan(space, agent, (agent,))
+        codec._finish(observation_spaces)
+        return codec
+
+    def _finish(self, space: object) -> None:
+        if not self._leaves:
+            raise SpaceError("the observation space is empty", got=space)
+        slices: dict[str, slice] = {}
+        start = 0
+        for leaf in self._leaves:
+            if leaf.path in slices:
+                raise SpaceError("two places of the space share a name", got=leaf.path)
+            slices[leaf.path] = slice(start, start + leaf.size)
+            start += leaf.size
+        self.spec = ObsSpec(start, slices)
+
+    def flatten(self, obs: Any) -> NDArray[np.float32]:
+        """One observation as a vector `(size,)`."""
+        out = np.empty((1, self.spec.size), dtype=np.float32)
+        self._fill(obs, out, batched=False)
+        return out.reshape(-1)
+
+    def flatten_batch(
+        self, obs: Any, out: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """A batch in Gymnasium's form as an array `(B, size)`, written into `out` if given."""
+        if out is None:
+            column = self._leaves[0].pick(obs)
+            out = np.empty((len(column) if column.ndim else 0, self.spec.size), dtype=np.float32)
+        self._fill(obs, out, batched=True)
+        return out
+
+    def _fill(self, obs: Any, out: NDArray[np.float32], *, batched: bool) -> None:
+        for leaf, where in zip(self._leaves, self.spec.slices.values(), strict=True):
+            values = leaf.pick(obs)
+            if values.shape != ((len(out), *leaf.shape) if batched else leaf.shape):
+                raise SpaceError(
+                    f"the observation at {leaf.path!r} has the wrong shape",
+                    got=values.shape,
+                    allowed=str((len(out), *leaf.shape) if batched else leaf.shape),
+                )
+            leaf.write(values.reshape(len(out), -1), out[:, where])
+
+    def _plan(self, space: Any, path: str, keys: tuple[Any, ...]) -> None:
+        here = path or "observation"
+        if isinstance(space, spaces.Dict):
+            for key, child in space.spaces.items():
+                self._plan(child, f"{path}/{key}" if path else str(key), (*keys, key))
+        elif isinstance(space, spaces.Tuple):
+            for index, child in enumerate(space.spaces):
+                self._plan(child, f"{here}[{index}]", (*keys, index))
+        elif isinstance(space, spaces.Discrete):
+            self._categories(here, keys, (), [space.n], [space.start])
+        elif isinstance(space, spaces.MultiDiscrete):
+            self._categories(here, keys, space.shape, space.nvec.ravel(), space.start.ravel())
+        elif isinstance(space, spaces.Box | spaces.MultiBinary):
+            self._leaves.append(_Numbers(here, keys, space.shape, int(np.prod(space.shape))))
+        else:
+            raise SpaceError(
+                f"the space at {here!r} cannot be observed as a vector",
+                got=space,
+                allowed="Box, Discrete, MultiDiscrete, MultiBinary, Tuple, Dict, in any nesting",
+                fix="Wrap the environment so that this part of its observation is one of those.",
+            )
+
+    def _categories(
+        self, path: str, keys: tuple[Any, ...], shape: tuple[int, ...], counts: Any, starts: Any
+    ) -> None:
+        numbers = np.asarray(counts, dtype=np.int64)
+        self._leaves.append(
+            _Categories(path, keys, shape, int(numbers.sum()), numbers, np.asarray(starts))
+        )
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """A leaf whose numbers are copied as they are."""
+
+    path: str
+    keys: tuple[Any, ...]
+    shape: tuple[int, ...]
+    size: int
+    kinds: ClassVar[str] = "iubf"
+
+    def pick(self, obs: Any) -> NDArray[Any]:
+        """What stands at this place of an observation, as an array."""
+        for key in self.keys:
+            try:
+                obs = obs[key]
+            except (KeyError, IndexError, TypeError):
+                raise SpaceError(
+                    f"the observation lacks {self.path!r}", got=obs, allowed=f"something at {key!r}"
+                ) from None
+        try:
+            values = np.asarray(obs)
+        except ValueError:  # a ragged list
+            values = np.empty(0, dtype=object)
+        if values.dtype.kind not in self.kinds:
+            raise SpaceError(
+                f"the observation at {self.path!r} is of the wrong type",
+                got=obs,
+                allowed="numbers" if "f" in self.kinds else "whole numbers",
+            )
+        return values
+
+    def write(self, values: NDArray[Any], out: NDArray[np.float32]) -> None:
+        """Write `(B, elements)` into `out` `(B, size)`."""
+        out[...] = values
+
+
+@dataclass(frozen=True)
+class _Categories(_Numbers):
+    """A leaf whose elements become one-hot."""
+
+    counts: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    kinds: ClassVar[str] = "iub"
+
+    def write(self, values: NDArray[Any], out: NDArray[np.float32]) -> None:
+        """Write `(B, elements)` one-hot into `out` `(B, size)`."""
+        options = values.astype(np.int64) - self.starts
+        good = (options >= 0) & (options < self.counts)
+        if not good.all():
+            row, element = np.argwhere(~good)[0]
+            low = int(self.starts[element])
+            raise SpaceError(
+                f"the observation at {self.path!r} is out of range",
+                got=values[row, element],
+                allowed=f"{low} to {low + int(self.counts[element]) - 1}",
+            )
+        out[...] = 0.0
+        np.put_along_axis(out, options + np.cumsum(self.counts) - self.counts, 1.0, axis=1)

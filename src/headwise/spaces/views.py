@@ -1,0 +1,170 @@
+"""One action spec seen as discrete, hybrid or continuous, with the paper's binning.
+
+A value goes to a bin by the floor rule, `b = min(floor((x - low) / width), bins - 1)`. A bin goes
+to a value by the end-point rule, `low + b * (high - low) / (bins - 1)`, so that both ends can be
+reached; the bin's centre is the other choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headwise.errors import SpaceError
+from headwise.registry import unknown
+from headwise.spaces.action import ActionSpec, Choice, Condition, FloatArray, Head, Range
+
+ViewKind: TypeAlias = Literal["discrete", "hybrid", "continuous"]
+BinRule: TypeAlias = Literal["endpoints", "centres"]
+
+DEFAULT_BINS = 11
+
+
+def bin_values(low: float, high: float, bins: int, rule: BinRule = "endpoints") -> FloatArray:
+    """The value that each of the bins stands for, shape (bins,)."""
+    if rule == "centres":
+        return low + (np.arange(bins, dtype=np.float64) + 0.5) * ((high - low) / bins)
+    if bins < 2:
+        raise SpaceError(
+            "end-point bins need both ends", got=f"{bins} bin", allowed="2 bins or more"
+        )
+    return np.linspace(low, high, bins, dtype=np.float64)
+
+
+def bin_index(values: ArrayLike, low: ArrayLike, high: ArrayLike, bins: ArrayLike) -> FloatArray:
+    """The bin that each value falls into, by the paper's floor rule; whole numbers as floats."""
+    low, high, bins = (np.asarray(x, dtype=np.float64) for x in (low, high, bins))
+    return np.minimum(np.floor((np.asarray(values) - low) / (high - low) * bins), bins - 1.0)
+
+
+class View:
+    """A spec as a learner is to see it, and the way between its actions and the native ones.
+
+    In the `discrete` view every Range becomes a Choice of bins. In the `continuous` view every
+    Choice becomes a Range from -1 to 1, cut into as many equal parts as it has options. In the
+    `hybrid` view the first `discrete_heads` heads are discrete and the others continuous; without
+    a number, a spec that is mixed stays as it is, and of one that is not, the first half is
+    discrete.
+
+    Args:
+        native: The spec of the environment.
+        kind: "discrete", "hybrid" or "continuous".
+        bins: Bins for each Range that becomes a Choice: one number, or numbers by head name.
+        discrete_heads: How many heads are discrete in the hybrid view.
+        rule: What value a bin stands for.
+    """
+
+    def __init__(
+        self,
+        native: ActionSpec,
+        kind: ViewKind,
+        *,
+        bins: int | Mapping[str, int] = DEFAULT_BINS,
+        discrete_heads: int | None = None,
+        rule: BinRule = "endpoints",
+    ) -> None:
+        for name, value, allowed in (("view", kind, ViewKind), ("bin rule", rule, BinRule)):
+            if value not in get_args(allowed):
+                raise unknown(name, value, get_args(allowed))
+        self.native = native
+        self.kind = kind
+        bins_of = _bins_by_head(native, bins)
+        wants_choice = _discrete_mask(native, kind, discrete_heads)
+        heads: list[Head] = []
+        tables: list[FloatArray | None] = []
+        for name, head, discrete in zip(native.names, native.heads, wants_choice, strict=True):
+            table: FloatArray | None = None
+            if discrete and isinstance(head, Range):
+                table = bin_values(head.low, head.high, bins_of[name], rule)
+                head = Choice(bins_of[name], ordered=True)
+            elif not discrete and isinstance(head, Choice):
+                head = Range(-1.0, 1.0)
+            heads.append(head)
+            tables.append(table)
+        conditions = tuple(
+            c if c is None or wants_choice[c.head] else _driven(c, native.cardinalities[c.head])
+            for c in native.conditions
+        )
+        self.spec = ActionSpec(native.names, tuple(heads), conditions)
+        self._driven = native.is_choice & ~self.spec.is_choice
+        self._binned = np.array([table is not None for table in tables])
+        width = max((len(table) for table in tables if table is not None), default=1)
+        self._values = np.zeros((native.num_heads, width))
+        for row, table in zip(self._values, tables, strict=True):
+            if table is not None:
+                row[: len(table)] = table
+
+    def to_native(self, heads: ArrayLike) -> FloatArray:
+        """Actions of this view, `(..., H)`, as actions of the native spec."""
+        values = self.spec.check(heads).copy()
+        (binned,) = np.nonzero(self._binned)
+        values[..., binned] = self._values[binned, values[..., binned].astype(np.intp)]
+        driven = self._driven
+        values[..., driven] = bin_index(
+            values[..., driven], -1.0, 1.0, self.native.high[driven] + 1.0
+        )
+        return values
+
+    def from_native(self, heads: ArrayLike) -> FloatArray:
+        """Native actions `(..., H)` as actions of this view; a driven option is its centre."""
+        values = self.native.check(heads).copy()
+        binned, driven = self._binned, self._driven
+        values[..., binned] = bin_index(
+            values[..., binned],
+            self.native.low[binned],
+            self.native.high[binned],
+            self.spec.high[binned] + 1.0,
+        )
+        options = self.native.high[driven] + 1.0
+        values[..., driven] = (2.0 * values[..., driven] + 1.0) / options - 1.0
+        return values
+
+
+def _bins_by_head(native: ActionSpec, bins: int | Mapping[str, int]) -> dict[str, int]:
+    if isinstance(bins, Mapping):
+        for name in bins:
+            if name not in native.names:
+                raise unknown("head", name, native.names)
+        by_head = {name: bins.get(name, DEFAULT_BINS) for name in native.names}
+    else:
+        by_head = dict.fromkeys(native.names, bins)
+    for name, number in by_head.items():
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+            raise SpaceError(
+                f"head {name!r} needs a number of bins", got=number, allowed="a whole number from 1"
+            )
+    return by_head
+
+
+def _discrete_mask(native: ActionSpec, kind: ViewKind, discrete_heads: int | None) -> list[bool]:
+    num_heads = native.num_heads
+    if kind != "hybrid":
+        if discrete_heads is not None:
+            raise SpaceError(
+                f"the {kind} view has no number of discrete heads",
+                got=discrete_heads,
+                fix="Leave it out, or ask for the hybrid view.",
+            )
+        return [kind == "discrete"] * num_heads
+    if discrete_heads is None:
+        if 0 < native.num_choices < num_heads:
+            return [bool(choice) for choice in native.is_choice]
+        discrete_heads = num_heads // 2
+    if not 0 < discrete_heads < num_heads:
+        raise SpaceError(
+            f"a hybrid view of {num_heads} heads needs discrete and continuous ones",
+            got=f"{discrete_heads} discrete",
+            allowed=f"1 to {num_heads - 1}" if num_heads > 1 else "none: there is one head",
+            fix="Use the discrete or the continuous view." if num_heads == 1 else None,
+        )
+    return [index < discrete_heads for index in range(num_heads)]
+
+
+def _driven(condition: Condition, options: int) -> Condition:
+    """The condition on an option, once its head is a Range from -1 to 1 cut into equal parts."""
+    low = -np.inf if condition.low <= 0 else 2.0 * condition.low / options - 1.0
+    high = np.inf if condition.high >= options else 2.0 * condition.high / options - 1.0
+    return Condition(condition.head, float(low), float(high))

@@ -1,0 +1,20 @@
+import pytest
+
+from headwise import errors
+
+
+def test_a_message_says_what_got_allowed_and_what_to_do():
+    error = errors.ConfigError("bad speed", got=3, allowed="1 or 2", fix="Slow down.")
+    assert str(error) == "bad speed; got 3; allowed: 1 or 2. Slow down."
+    assert str(errors.SpaceError("empty")) == "empty."
+    assert str(errors.EnvError("gone", got=None)) == "gone; got None."
+
+
+@pytest.mark.parametrize("kind", [errors.SpaceError, errors.ConfigError, errors.EnvError])
+def test_one_base_for_all_and_still_a_value_error(kind):
+    assert issubclass(kind, errors.HeadwiseError)
+    assert issubclass(kind, ValueError)
+
+
+def test_long_values_are_cut():
+    assert len(str(errors.SpaceError("x", got="y" * 10_000))) < 300
