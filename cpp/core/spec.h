@@ -1,0 +1,104 @@
+// How an environment describes itself: its heads, its settings, the fields of its state. Each is
+// written once, in the environment's header; Python reads names, types and help from here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace headwise {
+
+// A mistake of the caller: a setting, an action or a state that is not allowed.
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// One head of the action: `options` > 0 makes it a choice, otherwise it is a range. The bounds of a
+// choice are those of the number that drives it in a continuous view.
+struct Head {
+  std::string name;
+  int options = 0;
+  float low = -1.0f, high = 1.0f;
+};
+inline Head choice(std::string name, int options, float low = -1.0f, float high = 1.0f) {
+  return {std::move(name), options, low, high};
+}
+inline Head range(std::string name, float low, float high) {
+  return {std::move(name), 0, low, high};
+}
+
+// The value that bin `b` of `n` stands for when both end points are bins.
+[[nodiscard]] constexpr float bin_value(int b, int n, float low, float high) noexcept {
+  return low + static_cast<float>(b) * ((high - low) / static_cast<float>(n - 1));
+}
+
+// The option that a number in [low, high] drives: `n` equal parts, the upper end in the last one.
+[[nodiscard]] constexpr int driven_option(float x, int n, float low, float high) noexcept {
+  const int b = static_cast<int>((x - low) / (high - low) * static_cast<float>(n));
+  return b < n ? b : n - 1;
+}
+
+// How many of the first heads are discrete in a view; the word is one of kViews.
+inline const std::vector<std::string> kViews = {"discrete", "hybrid", "continuous"};
+[[nodiscard]] constexpr int num_discrete(int view, int num_heads, int in_hybrid) noexcept {
+  return view == 0 ? num_heads : view == 1 ? in_hybrid : 0;
+}
+
+// An action of several native heads of which the first `discrete` are given as options and the
+// others as numbers: what a learner sees of them, and the native values of what it chose.
+struct ViewedHeads {
+  std::vector<Head> native;
+  int discrete = 0;
+  int bins = 2;
+
+  [[nodiscard]] std::vector<Head> heads() const {
+    std::vector<Head> list;
+    for (int h = 0; h < static_cast<int>(native.size()); ++h) {
+      Head head = native[static_cast<std::size_t>(h)];
+      if (h < discrete && head.options == 0) head.options = bins;
+      if (h >= discrete) head.options = 0;
+      list.push_back(std::move(head));
+    }
+    return list;
+  }
+  [[nodiscard]] float value(int h, const std::int32_t* choices, const float* ranges) const {
+    const Head& head = native[static_cast<std::size_t>(h)];
+    if (h < discrete) {
+      return head.options > 0 ? static_cast<float>(choices[h])
+                              : bin_value(choices[h], bins, head.low, head.high);
+    }
+    const float x = ranges[h - discrete];
+    return head.options > 0
+               ? static_cast<float>(driven_option(x, head.options, head.low, head.high))
+               : x;
+  }
+};
+
+// A list of points in the plane, for layouts.
+using Points = std::vector<std::array<float, 2>>;
+
+// One of several words, held as its index.
+struct Word {
+  int value = 0;
+  std::vector<std::string> allowed;
+};
+
+// A setting: where it lives in a Params, and how Python names and explains it.
+struct Setting {
+  std::string name;
+  std::variant<bool*, int*, float*, Word*, Points*> place;
+  std::string help;
+};
+
+// A part of one slot's state, seen as an array of `shape` (rows, then columns; 0 means absent).
+struct Field {
+  std::string name;
+  std::variant<float*, double*, std::int32_t*> data;
+  int rows = 0, columns = 0;
+  std::ptrdiff_t row_stride = 1, column_stride = 1;
+};
+
+}  // namespace headwise

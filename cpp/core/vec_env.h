@@ -1,0 +1,364 @@
+// Many slots of one environment: time limits, autoreset, episode statistics, threads, snapshots.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/env.h"
+#include "core/thread_pool.h"
+
+namespace headwise {
+
+// What happens to a slot whose episode has ended.
+enum class Autoreset {
+  kSameStep,  // it starts the next one at once: `obs` is the new start, `next_obs` the old end
+  kNextStep,  // its next step ignores the action and brings the new start, with reward 0
+  kDisabled,  // it must be reset before it may be stepped again
+};
+
+// The caller's arrays, one row for each slot. They are written in place at every step.
+struct Buffers {
+  std::int32_t* choices;         // (n, D) in: options of the choice heads
+  float* ranges;                 // (n, C) in: values of the range heads, in the environment's units
+  float* obs;                    // (n, O) what to act on now
+  float* next_obs;               // (n, O) the true successor of the action just taken
+  float* reward;                 // (n)
+  bool* terminated;              // (n)
+  bool* truncated;               // (n)
+  float* episode_return;         // (n) of the episode that has just ended; else of the running one
+  std::int32_t* episode_length;  // (n) likewise
+};
+
+// The interface that Python holds; one virtual call per step of the whole vector.
+class VecEnvBase {
+ public:
+  virtual ~VecEnvBase() = default;
+  virtual void seed(std::span<const std::uint64_t> seeds, std::span<const std::uint32_t> lanes) = 0;
+  virtual void reset(const bool* mask) = 0;
+  virtual void step() = 0;
+  virtual void step_units(const float* heads) = 0;
+  [[nodiscard]] virtual std::string snapshot() const = 0;
+  virtual void restore(const std::string& bytes) = 0;
+  [[nodiscard]] virtual std::vector<Field> fields(int slot) = 0;
+  virtual void accept_state(int slot) = 0;
+
+  [[nodiscard]] int num_envs() const noexcept { return num_envs_; }
+  [[nodiscard]] int time_limit() const noexcept { return time_limit_; }
+  [[nodiscard]] int obs_size() const noexcept { return obs_size_; }
+  [[nodiscard]] int num_choices() const noexcept { return num_choices_; }
+  [[nodiscard]] int num_ranges() const noexcept { return num_ranges_; }
+  [[nodiscard]] const std::vector<Head>& heads() const noexcept { return heads_; }
+  [[nodiscard]] const std::vector<float>& obs_low() const noexcept { return obs_low_; }
+  [[nodiscard]] const std::vector<float>& obs_high() const noexcept { return obs_high_; }
+  void attach(const Buffers& buffers) noexcept { io_ = buffers; }
+
+ protected:
+  int num_envs_ = 0, obs_size_ = 0, num_choices_ = 0, num_ranges_ = 0;
+  int time_limit_ = 0;  // 0 means none
+  std::vector<Head> heads_;
+  std::vector<float> obs_low_, obs_high_;
+  Buffers io_{};
+};
+
+template <Env E>
+class VecEnv final : public VecEnvBase {
+ public:
+  static constexpr int W = E::kWidth;
+  // Nanoseconds of work below which a second thread costs more than it brings.
+  static constexpr double kThreadsPay = 4'000.0;
+  using Params = typename E::Params;
+
+  VecEnv(int num_envs, Params params, int time_limit, Autoreset autoreset, int num_threads)
+      : params_(std::move(params)),
+        autoreset_(autoreset),
+        blocks_(static_cast<std::size_t>((num_envs + W - 1) / W)),
+        threads_(static_cast<double>(num_envs) * E::kNanoseconds < kThreadsPay ? 1 : num_threads,
+                 static_cast<int>(blocks_.size()), [this](int begin, int end) {
+                   for (int b = begin; b < end; ++b) step_block(b);
+                 }) {
+    num_envs_ = num_envs;
+    time_limit_ = time_limit;
+    heads_ = E::heads(params_);
+    for (const Head& head : heads_) {
+      if (head.options > 0) {
+        options_.push_back(static_cast<std::uint32_t>(head.options));
+      } else {
+        lows_.push_back(head.low);
+        highs_.push_back(head.high);
+      }
+    }
+    zeros_.resize(options_.size());
+    num_choices_ = static_cast<int>(options_.size());
+    num_ranges_ = static_cast<int>(lows_.size());
+    obs_size_ = E::obs_size(params_);
+    obs_low_.resize(static_cast<std::size_t>(obs_size_));
+    obs_high_.resize(static_cast<std::size_t>(obs_size_));
+    E::obs_bounds(params_, time_limit_, obs_low_.data(), obs_high_.data());
+    // Slots that only fill up the last block are stepped with it, so they too need a state.
+    for (Block& block : blocks_) {
+      for (int i = 0; i < W; ++i) begin_episode(block, i);
+    }
+  }
+
+  void seed(std::span<const std::uint64_t> seeds, std::span<const std::uint32_t> lanes) override {
+    for (int n = 0; n < num_envs_; ++n) {
+      Slots<W>& slots = block_of(n).slots;
+      slots.seed[n % W] = seeds[static_cast<std::size_t>(n)];
+      slots.lane[n % W] = lanes[static_cast<std::size_t>(n)];
+      slots.clock[n % W] = 0;
+    }
+  }
+
+  void reset(const bool* mask) override {
+    if (mask != nullptr && !started_) {
+      throw Fault(std::string(E::kName) + ": the first reset must be of all slots.");
+    }
+    started_ = true;
+    for (int n = 0; n < num_envs_; ++n) {
+      if (mask != nullptr && !mask[n]) continue;
+      Block& block = block_of(n);
+      const int i = n % W;
+      begin_episode(block, i);
+      show(n);
+      forget(n);
+      ++block.slots.clock[i];
+    }
+  }
+
+  void step() override {
+    require_start();
+    check_actions();
+    threads_.run();
+  }
+
+  // The learner's form of an action: an option's number, or a range as a number from -1 to 1.
+  void step_units(const float* heads) override {
+    require_start();
+    const float *low = lows_.data(), *high = highs_.data();
+    int bad = 0;
+    for (int n = 0; n < num_envs_; ++n, heads += num_choices_ + num_ranges_) {
+      std::int32_t* choices = io_.choices + n * num_choices_;
+      for (int h = 0; h < num_choices_; ++h) {
+        // What is no whole number becomes one that is refused.
+        const bool whole = heads[h] >= 0.0f && heads[h] < 1e9f && heads[h] == std::floor(heads[h]);
+        choices[h] = whole ? static_cast<std::int32_t>(heads[h]) : -1;
+        bad |= static_cast<int>(static_cast<std::uint32_t>(choices[h]) >= options_.data()[h]);
+      }
+      const float* units = heads + num_choices_;
+      float* ranges = io_.ranges + n * num_ranges_;
+      for (int h = 0; h < num_ranges_; ++h) {
+        const float value = low[h] + (units[h] + 1.0f) * 0.5f * (high[h] - low[h]);
+        const float raised = value > low[h] ? value : low[h];
+        // Rounding may leave the range by a hair; what is no unit at all is left to be refused.
+        const bool unit = (units[h] >= -1.0f) & (units[h] <= 1.0f);
+        ranges[h] = unit ? (raised < high[h] ? raised : high[h]) : value;
+        bad |= static_cast<int>(!unit);
+      }
+    }
+    if (bad != 0 || autoreset_ == Autoreset::kDisabled) check_actions();
+    threads_.run();
+  }
+
+  [[nodiscard]] std::string snapshot() const override {
+    std::string bytes = signature();
+    const auto* begin = reinterpret_cast<const char*>(blocks_.data());
+    bytes.append(begin, blocks_.size() * sizeof(Block));
+    return bytes;
+  }
+
+  void restore(const std::string& bytes) override {
+    const std::string expected = signature();
+    const std::size_t size = blocks_.size() * sizeof(Block);
+    if (bytes.size() != expected.size() + size || !bytes.starts_with(expected)) {
+      throw Fault(std::string(E::kName) + ": the snapshot is of another environment; allowed: " +
+                  expected + " and " + std::to_string(size) + " bytes.");
+    }
+    std::memcpy(static_cast<void*>(blocks_.data()), bytes.data() + expected.size(), size);
+    started_ = true;
+    for (int n = 0; n < num_envs_; ++n) show(n);
+  }
+
+  [[nodiscard]] std::vector<Field> fields(int slot) override {
+    Block& block = block_of(slot);
+    std::vector<Field> list = E::fields(block.state, slot % W, params_);
+    list.push_back({"elapsed", &block.elapsed[slot % W]});
+    return list;
+  }
+
+  // Says whether the state of a slot that Python has just written is possible, and shows it.
+  void accept_state(int slot) override {
+    Block& block = block_of(slot);
+    const int i = slot % W;
+    std::string complaint = E::check(block.state, i, params_);
+    if (block.elapsed[i] < 0 || (time_limit_ > 0 && block.elapsed[i] >= time_limit_)) {
+      complaint = "elapsed must be from 0 to " + std::to_string(time_limit_ - 1);
+    }
+    if (!complaint.empty()) {
+      throw Fault(std::string(E::kName) + ": impossible state for slot " + std::to_string(slot) +
+                  ": " + complaint + ".");
+    }
+    block.ended[i] = 0;
+    show(slot);
+  }
+
+ private:
+  struct Block {
+    typename E::State state;
+    Slots<W> slots;
+    std::int32_t elapsed[W];
+    std::int32_t ended[W];
+    float episode_return[W];
+  };
+  static_assert(std::is_trivially_copyable_v<Block>);
+
+  void require_start() const {
+    if (!started_) throw Fault(std::string(E::kName) + ": step before reset. Call reset() first.");
+  }
+
+  Block& block_of(int slot) { return blocks_[static_cast<std::size_t>(slot / W)]; }
+  [[nodiscard]] std::ptrdiff_t row(int slot) const {
+    return static_cast<std::ptrdiff_t>(slot) * obs_size_;
+  }
+
+  void begin_episode(Block& block, int i) {
+    Rng rng = block.slots.rng(i, Purpose::kReset);
+    E::reset(block.state, i, params_, rng);
+    block.elapsed[i] = 0;
+    block.ended[i] = 0;
+    block.episode_return[i] = 0.0f;
+  }
+
+  void show(int slot) {
+    const Block& block = block_of(slot);
+    E::observe(block.state, slot % W, params_, io_.obs + row(slot));
+    std::copy_n(io_.obs + row(slot), obs_size_, io_.next_obs + row(slot));
+  }
+
+  // Everything is checked before anything moves, so a refused step changes nothing. All is well
+  // nearly always, so the question is asked of all slots at once and the culprit sought afterwards.
+  void check_actions() const {
+    int bad = 0;
+    const std::uint32_t* options = options_.data();
+    const float *low = lows_.data(), *high = highs_.data();
+    for (int n = 0; n < num_envs_; ++n) {
+      const std::int32_t* choices = io_.choices + n * num_choices_;
+      const float* ranges = io_.ranges + n * num_ranges_;
+      for (int h = 0; h < num_choices_; ++h) {
+        bad |= static_cast<int>(static_cast<std::uint32_t>(choices[h]) >= options[h]);
+      }
+      for (int h = 0; h < num_ranges_; ++h) {
+        bad |= static_cast<int>(!(ranges[h] >= low[h])) | static_cast<int>(!(ranges[h] <= high[h]));
+      }
+    }
+    if (autoreset_ != Autoreset::kSameStep) {
+      for (const Block& block : blocks_) {
+        for (int i = 0; i < W; ++i) bad |= block.ended[i];
+      }
+    }
+    if (bad != 0) {
+      for (int n = 0; n < num_envs_; ++n) check_action(n);
+    }
+  }
+
+  void check_action(int n) const {
+    if (blocks_[static_cast<std::size_t>(n / W)].ended[n % W] != 0) {
+      if (autoreset_ == Autoreset::kNextStep) return;  // the action is ignored
+      throw Fault(std::string(E::kName) + ": the episode of slot " + std::to_string(n) +
+                  " has ended. Reset it: reset(options={\"reset_mask\": ...}).");
+    }
+    for (int h = 0; h < num_choices_; ++h) {
+      const Head& head = heads_[static_cast<std::size_t>(h)];
+      const std::int32_t value = io_.choices[n * num_choices_ + h];
+      if (value < 0 || value >= head.options) {
+        refuse(n, head, std::to_string(value),
+               "whole numbers from 0 to " + std::to_string(head.options - 1));
+      }
+    }
+    for (int h = 0; h < num_ranges_; ++h) {
+      const Head& head = heads_[static_cast<std::size_t>(num_choices_ + h)];
+      const float value = io_.ranges[n * num_ranges_ + h];
+      if (!(value >= head.low && value <= head.high)) {
+        refuse(n, head, std::to_string(value),
+               std::to_string(head.low) + " to " + std::to_string(head.high));
+      }
+    }
+  }
+
+  [[noreturn]] static void refuse(int slot, const Head& head, const std::string& got,
+                                  const std::string& allowed) {
+    throw Fault(std::string(E::kName) + ": the action of slot " + std::to_string(slot) +
+                " is out of range at head '" + head.name + "'; got " + got +
+                "; allowed: " + allowed + ".");
+  }
+
+  void step_block(int b) {
+    Block& block = blocks_[static_cast<std::size_t>(b)];
+    const int first = b * W, count = std::min(W, num_envs_ - first);
+    typename E::Action action;
+    Outcome<W> outcome;
+    for (int i = 0; i < W; ++i) {
+      // Slots that only fill up the block, or wait for their next-step reset, take some action.
+      const bool real = i < count && block.ended[i] == 0;
+      const int n = first + i;
+      E::load(action, i, params_, real ? io_.choices + n * num_choices_ : zeros_.data(),
+              real ? io_.ranges + n * num_ranges_ : lows_.data());
+    }
+    E::step(block.state, action, params_, block.slots, outcome);
+    for (int i = 0; i < count; ++i) {
+      if (block.ended[i] == 0) {
+        account(block, i, first + i, outcome);
+      } else {
+        begin_episode(block, i);
+        forget(first + i);
+      }
+      E::observe(block.state, i, params_, io_.next_obs + row(first + i));
+    }
+    std::copy_n(io_.next_obs + row(first), count * obs_size_, io_.obs + row(first));
+    for (int i = 0; i < count; ++i) {
+      if (block.ended[i] != 0 && autoreset_ == Autoreset::kSameStep) {
+        begin_episode(block, i);
+        E::observe(block.state, i, params_, io_.obs + row(first + i));
+      }
+      ++block.slots.clock[i];
+    }
+  }
+
+  void account(Block& block, int i, int n, const Outcome<W>& outcome) {
+    const int elapsed = ++block.elapsed[i];
+    const bool terminated = outcome.terminated[i] != 0;
+    const bool truncated = !terminated && time_limit_ > 0 && elapsed >= time_limit_;
+    block.episode_return[i] += outcome.reward[i];
+    block.ended[i] = terminated || truncated ? 1 : 0;
+    io_.reward[n] = outcome.reward[i];
+    io_.terminated[n] = terminated;
+    io_.truncated[n] = truncated;
+    io_.episode_return[n] = block.episode_return[i];
+    io_.episode_length[n] = elapsed;
+  }
+
+  void forget(int n) {
+    io_.reward[n] = io_.episode_return[n] = 0.0f;
+    io_.terminated[n] = io_.truncated[n] = false;
+    io_.episode_length[n] = 0;
+  }
+
+  [[nodiscard]] std::string signature() const {
+    return std::string("headwise/") + E::kName + "/1/" + std::to_string(num_envs_) + "/" +
+           std::to_string(sizeof(Block)) + "\n";
+  }
+
+  Params params_;
+  const Autoreset autoreset_;
+  std::vector<std::uint32_t> options_;  // of the choice heads
+  std::vector<std::int32_t> zeros_;     // as many
+  std::vector<float> lows_, highs_;     // of the range heads
+  bool started_ = false;
+  std::vector<Block> blocks_;
+  ThreadPool threads_;
+};
+
+}  // namespace headwise

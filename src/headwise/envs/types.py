@@ -1,0 +1,62 @@
+"""What flows from environments to learners: one type, the same for every kind of environment."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.spaces import ActionSpec, ObsSpec
+
+
+class StepBatch(NamedTuple):
+    """The result of one step of all slots, arrays of shape (P, E, ...): member, env slot.
+
+    The arrays belong to the environment and are overwritten by its next step; whoever wants to keep
+    them copies them.
+    """
+
+    obs: NDArray[np.float32]
+    """What to act on now, (P, E, O): after an episode's end the first observation of the next."""
+    next_obs: NDArray[np.float32]
+    """The true successor of the action just taken, (P, E, O), also at an episode's end."""
+    reward: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    """The task came to its own end; nothing follows, so nothing is bootstrapped."""
+    truncated: NDArray[np.bool_]
+    """The episode was cut off from outside; what would have followed still has a value."""
+    valid: NDArray[np.bool_]
+    """False where no transition took place (the step in which a slot was only reset)."""
+    episode_return: NDArray[np.float32]
+    """Where an episode has ended: its undiscounted return."""
+    episode_length: NDArray[np.int32]
+    """Where an episode has ended: its number of steps."""
+
+
+class VecEnv(Protocol):
+    """What the training loop needs of an environment: P members with E slots each.
+
+    Actions are in the learner's form, float32 (P, E, H): the number of an option for a Choice, and
+    for a Range a number from -1 to 1 that spans it.
+    """
+
+    num_members: int
+    num_slots: int
+    spec: ActionSpec
+    obs_spec: ObsSpec
+
+    def reset(self) -> NDArray[np.float32]:
+        """Starts an episode in every slot; returns the observations (P, E, O)."""
+
+    def step(self, action: NDArray[np.float32]) -> StepBatch:
+        """One step of every slot."""
+
+    def snapshot(self) -> bytes:
+        """The whole state, randomness included, so that a run can go on as if uninterrupted."""
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes back to a snapshot."""
+
+    def close(self) -> None:
+        """Lets go of whatever the environment holds."""
