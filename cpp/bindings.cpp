@@ -357,7 +357,9 @@ NB_MODULE(_core, m) {
   nb::class_<PyVecEnv>(m, "VecEnv", "Many slots of one environment, stepped together.")
       .def(nb::init<const std::string&, int, const nb::dict&, std::optional<int>, int, int>(),
            "name"_a, "num_envs"_a, "settings"_a, "time_limit"_a.none(), "autoreset"_a,
-           "num_threads"_a)
+           "num_threads"_a,
+           nb::sig("def __init__(self, name: str, num_envs: int, settings: dict[str, object], "
+                   "time_limit: int | None, autoreset: int, num_threads: int) -> None"))
       .def("attach", &PyVecEnv::attach, "choices"_a.noconvert(), "ranges"_a.noconvert(),
            "obs"_a.noconvert(), "next_obs"_a.noconvert(), "reward"_a.noconvert(),
            "terminated"_a.noconvert(), "truncated"_a.noconvert(), "episode_return"_a.noconvert(),
@@ -378,6 +380,8 @@ NB_MODULE(_core, m) {
            nb::sig("def state(self, slot: int) -> dict[str, tuple[list[float], int, int]]"),
            "The state of a slot: for each part its numbers, rows and columns.")
       .def("set_state", &PyVecEnv::set_state, "slot"_a, "values"_a,
+           nb::sig(
+               "def set_state(self, slot: int, values: dict[str, NDArray[numpy.float64]]) -> None"),
            "Sets parts of the state of a slot, each a flat float64 array.")
       .def_prop_ro("num_envs", [](const PyVecEnv& self) { return self.env().num_envs(); })
       .def_prop_ro("time_limit", [](const PyVecEnv& self) { return self.env().time_limit(); })

@@ -25,7 +25,7 @@ def environments() -> dict[str, list[tuple[str, object, str, str]]]:
 class VecEnv:
     """Many slots of one environment, stepped together."""
 
-    def __init__(self, name: str, num_envs: int, settings: dict, time_limit: int | None, autoreset: int, num_threads: int) -> None: ...
+    def __init__(self, name: str, num_envs: int, settings: dict[str, object], time_limit: int | None, autoreset: int, num_threads: int) -> None: ...
 
     def attach(self, choices: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], ranges: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], obs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], next_obs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], reward: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], terminated: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], truncated: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], episode_return: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], episode_length: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """The caller's arrays, written in place at every step."""
@@ -53,7 +53,7 @@ class VecEnv:
     def state(self, slot: int) -> dict[str, tuple[list[float], int, int]]:
         """The state of a slot: for each part its numbers, rows and columns."""
 
-    def set_state(self, slot: int, values: dict) -> None:
+    def set_state(self, slot: int, values: dict[str, NDArray[numpy.float64]]) -> None:
         """Sets parts of the state of a slot, each a flat float64 array."""
 
     @property
