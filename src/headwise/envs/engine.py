@@ -32,7 +32,6 @@ def settings_of(name: str) -> dict[str, tuple[object, str, str]]:
     environments = _core.environments()
     if name not in environments:
         raise unknown("environment", name, environments)
-    rows = environments[name]
     return {
         setting: (default, allowed, text) for setting, default, allowed, text in environments[name]
     }
