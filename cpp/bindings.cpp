@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "core/adam.h"
+#include "core/fill.h"
 #include "core/rng.h"
 #include "core/vec_env.h"
 #include "envs/contextual_decoupler.h"
@@ -187,20 +189,18 @@ class PyVecEnv {
     attached_ = true;
   }
 
-  void seed(Array<const std::uint64_t, -1> seeds, Array<const std::uint32_t, -1> lanes) {
+  void seed(Array<const std::uint64_t, -1> seeds, Array<const std::uint32_t, -1> lanes,
+            const std::optional<Array<const bool, -1>>& mask) {
     const auto n = static_cast<std::size_t>(env_->num_envs());
     if (seeds.shape(0) != n || lanes.shape(0) != n) {
       throw Fault("seeds and lanes must be one for each slot.");
     }
-    env_->seed({seeds.data(), n}, {lanes.data(), n});
+    env_->seed({seeds.data(), n}, {lanes.data(), n}, checked(mask));
   }
 
   void reset(const std::optional<Array<const bool, -1>>& mask) {
     require_arrays();
-    if (mask && mask->shape(0) != static_cast<std::size_t>(env_->num_envs())) {
-      throw Fault("the reset mask must have one entry for each slot.");
-    }
-    env_->reset(mask ? mask->data() : nullptr);
+    env_->reset(checked(mask));
   }
 
   void step() {
@@ -273,6 +273,12 @@ class PyVecEnv {
   void require_arrays() const {
     if (!attached_) throw Fault("the environment has no arrays yet. Call attach() first.");
   }
+  [[nodiscard]] const bool* checked(const std::optional<Array<const bool, -1>>& mask) const {
+    if (mask && mask->shape(0) != static_cast<std::size_t>(env_->num_envs())) {
+      throw Fault("the mask must have one entry for each slot.");
+    }
+    return mask ? mask->data() : nullptr;
+  }
   void check_slot(int slot) const {
     if (slot < 0 || slot >= env_->num_envs()) {
       throw Fault("there is no slot " + std::to_string(slot) + "; allowed: 0 to " +
@@ -326,7 +332,8 @@ NB_MODULE(_core, m) {
     try {
       std::rethrow_exception(pointer);
     } catch (const Fault& fault) {
-      const std::string message = fault.what();
+      std::string message = fault.what();
+      if (message.ends_with('.')) message.pop_back();  // HeadwiseError ends the sentence itself
       PyErr_SetString(nb::module_::import_("headwise.errors").attr("EnvError").ptr(),
                       message.c_str());
     }
@@ -341,6 +348,51 @@ NB_MODULE(_core, m) {
         return std::tuple(pair.first, pair.second);
       },
       "radius_word"_a, "angle_word"_a, "Two random words as two standard normal numbers.");
+
+  m.def(
+      "fill_uniforms",
+      [](Array<float, -1, -1> out, Array<const std::uint64_t, -1> seeds, std::uint32_t stream,
+         std::uint64_t step) {
+        if (seeds.shape(0) != out.shape(0)) throw Fault("one row of numbers for each seed.");
+        const auto size = static_cast<std::int64_t>(out.shape(1));
+        for (std::size_t p = 0; p < out.shape(0); ++p) {
+          fill_uniforms(out.data() + p * out.shape(1), size, seeds.data()[p], stream, step);
+        }
+      },
+      "out"_a.noconvert(), "seeds"_a.noconvert(), "stream"_a, "step"_a,
+      "Fills each row with numbers in [0, 1): a function of (seed, stream, step, index).");
+  m.def(
+      "adam_step",
+      [](Array<float, -1> value, Array<float, -1> grad, Array<float, -1> mean,
+         Array<float, -1> square, Array<const std::int64_t, -1> offsets,
+         Array<const std::int64_t, -1> sizes, Array<const float, -1> learning_rate,
+         Array<bool, -1> alive, Array<float, -1> norm, std::int64_t count, float beta1, float beta2,
+         float epsilon, float max_norm) {
+        const std::size_t members = alive.shape(0);
+        for (const auto& array : {grad, mean, square}) {
+          if (array.shape(0) != value.shape(0)) throw Fault("tensors of unequal sizes.");
+        }
+        if (learning_rate.shape(0) != members || norm.shape(0) != members ||
+            offsets.shape(0) != sizes.shape(0)) {
+          throw Fault("one learning rate, norm and flag for each member, one size per offset.");
+        }
+        for (std::size_t k = 0; k < sizes.shape(0); ++k) {
+          const std::int64_t begin = offsets.data()[k], size = sizes.data()[k];
+          const std::int64_t end = begin + size * static_cast<std::int64_t>(members);
+          if (begin < 0 || size < 0 || end > static_cast<std::int64_t>(value.shape(0))) {
+            throw Fault("a parameter lies outside the tensor.");
+          }
+        }
+        const nb::gil_scoped_release release;
+        adam_step({static_cast<std::int64_t>(members), value.data(), grad.data(), mean.data(),
+                   square.data(), norm.data(), learning_rate.data(), alive.data()},
+                  {offsets.data(), sizes.data(), static_cast<std::int64_t>(sizes.shape(0))}, count,
+                  beta1, beta2, epsilon, max_norm);
+      },
+      "value"_a.noconvert(), "grad"_a.noconvert(), "mean"_a.noconvert(), "square"_a.noconvert(),
+      "offsets"_a.noconvert(), "sizes"_a.noconvert(), "learning_rate"_a.noconvert(),
+      "alive"_a.noconvert(), "norm"_a.noconvert(), "count"_a, "beta1"_a, "beta2"_a, "epsilon"_a,
+      "max_norm"_a, "One clipped Adam step of every member; dead members are left as they are.");
 
   m.def(
       "environments",
@@ -368,7 +420,9 @@ NB_MODULE(_core, m) {
            nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(),
            nb::keep_alive<1, 10>(), "The caller's arrays, written in place at every step.")
       .def("seed", &PyVecEnv::seed, "seeds"_a.noconvert(), "lanes"_a.noconvert(),
-           "A seed and a lane for each slot: the address of its randomness.")
+           "mask"_a.none() = nb::none(),
+           "A seed and a lane for each slot, or for those of the mask: the address of its "
+           "randomness.")
       .def("reset", &PyVecEnv::reset, "mask"_a.none() = nb::none(),
            "Starts an episode in every slot, or in those of the mask.")
       .def("step", &PyVecEnv::step, "One step of every slot, with the actions in the arrays.")

@@ -37,7 +37,8 @@ struct Buffers {
 class VecEnvBase {
  public:
   virtual ~VecEnvBase() = default;
-  virtual void seed(std::span<const std::uint64_t> seeds, std::span<const std::uint32_t> lanes) = 0;
+  virtual void seed(std::span<const std::uint64_t> seeds, std::span<const std::uint32_t> lanes,
+                    const bool* mask) = 0;
   virtual void reset(const bool* mask) = 0;
   virtual void step() = 0;
   virtual void step_units(const float* heads) = 0;
@@ -104,8 +105,10 @@ class VecEnv final : public VecEnvBase {
     }
   }
 
-  void seed(std::span<const std::uint64_t> seeds, std::span<const std::uint32_t> lanes) override {
+  void seed(std::span<const std::uint64_t> seeds, std::span<const std::uint32_t> lanes,
+            const bool* mask) override {
     for (int n = 0; n < num_envs_; ++n) {
+      if (mask != nullptr && !mask[n]) continue;
       Slots<W>& slots = block_of(n).slots;
       slots.seed[n % W] = seeds[static_cast<std::size_t>(n)];
       slots.lane[n % W] = lanes[static_cast<std::size_t>(n)];
@@ -320,6 +323,8 @@ class VecEnv final : public VecEnvBase {
     std::copy_n(io_.next_obs + row(first), count * obs_size_, io_.obs + row(first));
     for (int i = 0; i < count; ++i) {
       if (block.ended[i] != 0 && autoreset_ == Autoreset::kSameStep) {
+        // A reset takes a tick of its own, so that all autoreset modes play the same episodes.
+        ++block.slots.clock[i];
         begin_episode(block, i);
         E::observe(block.state, i, params_, io_.obs + row(first + i));
       }

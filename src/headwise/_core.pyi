@@ -17,6 +17,16 @@ def philox(counter: Sequence[int], key: int) -> list[int]:
 def normal_pair(radius_word: int, angle_word: int) -> tuple[float, float]:
     """Two random words as two standard normal numbers."""
 
+def fill_uniforms(out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], stream: int, step: int) -> None:
+    """
+    Fills each row with numbers in [0, 1): a function of (seed, stream, step, index).
+    """
+
+def adam_step(value: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], grad: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], square: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], learning_rate: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], alive: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], count: int, beta1: float, beta2: float, epsilon: float, max_norm: float) -> None:
+    """
+    One clipped Adam step of every member; dead members are left as they are.
+    """
+
 def environments() -> dict[str, list[tuple[str, object, str, str]]]:
     """
     The environments and the settings of each: (name, default, allowed, help).
@@ -30,8 +40,10 @@ class VecEnv:
     def attach(self, choices: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], ranges: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], obs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], next_obs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], reward: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], terminated: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], truncated: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], episode_return: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], episode_length: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """The caller's arrays, written in place at every step."""
 
-    def seed(self, seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], lanes: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """A seed and a lane for each slot: the address of its randomness."""
+    def seed(self, seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], lanes: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], mask: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """
+        A seed and a lane for each slot, or for those of the mask: the address of its randomness.
+        """
 
     def reset(self, mask: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
         """Starts an episode in every slot, or in those of the mask."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from headwise.errors import EnvError
+from headwise.envs.types import Allocate
+from headwise.errors import ConfigError, EnvError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec, Choice, Range
-
-Allocate: TypeAlias = Callable[[tuple[int, ...], DTypeLike], NDArray[Any]]
 
 
 class Autoreset(IntEnum):
@@ -101,11 +101,14 @@ class Engine:
         self.step_units = self._core.step_units
         """One step with actions (n, H) as learners give them: options, and numbers from -1 to 1."""
 
-    def seed(self, seeds: ArrayLike, lanes: ArrayLike) -> None:
-        """Gives each slot the address of its randomness: a seed and a lane."""
+    def seed(
+        self, seeds: ArrayLike, lanes: ArrayLike, mask: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Gives each slot, or those of the mask, a seed and a lane: where its randomness starts."""
         self._core.seed(
             np.ascontiguousarray(seeds, dtype=np.uint64),
             np.ascontiguousarray(lanes, dtype=np.uint32),
+            mask,
         )
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
@@ -147,6 +150,10 @@ class Engine:
 def _plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     known = settings_of(name)
     spread: dict[str, Any] = {}
+    if "view" in settings and "view" not in known:  # a view that is named but the only one there is
+        settings = dict(settings)
+        if (view := settings.pop("view")) != "discrete":
+            raise ConfigError(f"{name} has one view only", got=repr(view), allowed="'discrete'")
     for key, value in settings.items():
         if key not in known:
             raise unknown(f"setting of {name}", key, known)
@@ -157,7 +164,8 @@ def _plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
             raise unknown(f"setting of {name}", key, known)
         plain[key] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         if isinstance(value, Sequence) and not isinstance(value, str):
-            plain[key] = np.asarray(value).tolist()
+            with contextlib.suppress(ValueError):  # a ragged list is left for the engine to refuse
+                plain[key] = np.asarray(value).tolist()
     return plain
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.engine import Allocate, Autoreset, Engine
-from headwise.envs.types import StepBatch
+from headwise.envs.engine import Autoreset, Engine
+from headwise.envs.types import Allocate, StepBatch
 from headwise.spaces import ObsSpec
 
 
@@ -28,6 +28,8 @@ class NativeVecEnv:
         allocate: Makes the arrays, for those who want them in pinned memory.
         **settings: Settings of the environment.
     """
+
+    can_snapshot: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from headwise.spaces import ActionSpec, ObsSpec
+
+Allocate: TypeAlias = Callable[[tuple[int, ...], DTypeLike], NDArray[Any]]
 
 
 class StepBatch(NamedTuple):
@@ -18,7 +21,8 @@ class StepBatch(NamedTuple):
     """
 
     obs: NDArray[np.float32]
-    """What to act on now, (P, E, O): after an episode's end the first observation of the next."""
+    """What to act on now, (P, E, O): after an episode's end the first observation of the next (or,
+    where a step of its own does the reset and is not `valid`, the last one of the old)."""
     next_obs: NDArray[np.float32]
     """The true successor of the action just taken, (P, E, O), also at an episode's end."""
     reward: NDArray[np.float32]
@@ -33,6 +37,20 @@ class StepBatch(NamedTuple):
     episode_length: NDArray[np.int32]
     """Where an episode has ended: its number of steps."""
 
+    @classmethod
+    def of_shape(
+        cls, num_members: int, num_slots: int, obs_size: int, allocate: Allocate = np.zeros
+    ) -> StepBatch:
+        """Arrays for a batch, made by `allocate` for those who want them in pinned memory."""
+        rows, obs = (num_members, num_slots), (num_members, num_slots, obs_size)
+        shapes = (obs, obs, *[rows] * 6)
+        kinds = (*[np.float32] * 3, *[np.bool_] * 3, np.float32, np.int32)
+        return cls._make(map(allocate, shapes, kinds))
+
+    def flat(self) -> StepBatch:
+        """The same arrays with one axis for all slots of all members, (P * E, ...)."""
+        return StepBatch._make(array.reshape(-1, *array.shape[2:]) for array in self)
+
 
 class VecEnv(Protocol):
     """What the training loop needs of an environment: P members with E slots each.
@@ -41,6 +59,8 @@ class VecEnv(Protocol):
     for a Range a number from -1 to 1 that spans it.
     """
 
+    can_snapshot: ClassVar[bool]
+    """Whether a run can be resumed exactly; if not, `snapshot` and `restore` raise an EnvError."""
     num_members: int
     num_slots: int
     spec: ActionSpec

@@ -1,0 +1,1 @@
+"""Algorithms: from data to updates. One file each; pure tensor code that never logs or steps."""

@@ -1,0 +1,192 @@
+"""What the loop needs of an algorithm: act on observations, learn from data, return numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+import torch
+from torch import Tensor
+
+from headwise.errors import ConfigError
+from headwise.factorizations import Factorization
+from headwise.population import Draws, Keys, per_member
+from headwise.registry import Registry, unknown
+from headwise.spaces import ActionSpec
+
+PerMember: TypeAlias = float | tuple[float, ...]
+"""A setting that may vary along the population: one number, or one for each member."""
+
+Metrics: TypeAlias = dict[str, Tensor]
+"""What an update reports: (P,) for a member, (P, H) for a member's heads; on the device."""
+
+algorithms: Registry[type[AlgorithmConfig]] = Registry("algorithm")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a learner is built for."""
+
+    spec: ActionSpec
+    """The action as the learner sees it."""
+    obs_size: int
+    num_slots: int
+    """Environment slots of each member (E)."""
+    total_steps: int
+    """Environment steps of each member over the whole run, for schedules."""
+    factorization: Factorization
+    keys: Keys
+
+    @property
+    def device(self) -> torch.device:
+        """Where the learner lives."""
+        return self.keys.device
+
+
+class Acted(NamedTuple):
+    """Actions for every slot, and what memory must keep beside them."""
+
+    action: Tensor
+    """In the learner's form, (P, E, H)."""
+    extra: dict[str, Tensor]
+    """Named tensors (P, E, ...)."""
+
+
+class RolloutBatch(NamedTuple):
+    """Everything that happened in T steps of every slot, tensors (P, T, E, ...)."""
+
+    obs: Tensor
+    action: Tensor
+    reward: Tensor
+    next_obs: Tensor
+    """The true successor, also where an episode ended."""
+    terminated: Tensor
+    truncated: Tensor
+    valid: Tensor
+    """False where no transition took place."""
+    legal: Tensor | None
+    extra: dict[str, Tensor]
+    """What the algorithm asked to keep when it acted."""
+
+
+class ReplayBatch(NamedTuple):
+    """Transitions drawn from replay, tensors (P, B, ...)."""
+
+    obs: Tensor
+    action: Tensor
+    reward: Tensor
+    """The discounted sum over the steps between `obs` and `next_obs`."""
+    next_obs: Tensor
+    terminated: Tensor
+    discount: Tensor
+    """gamma to the number of those steps."""
+    legal: Tensor | None
+    next_legal: Tensor | None
+
+
+@dataclass(frozen=True)
+class RolloutPlan:
+    """On-policy: an update after every `length` steps of the slots, on all of them."""
+
+    length: int
+
+
+@dataclass(frozen=True)
+class ReplayPlan:
+    """Off-policy: updates in a fixed ratio to environment steps, on rows drawn from the past."""
+
+    capacity: int
+    """Transitions kept for each member."""
+    batch_size: int
+    warmup: int
+    """Transitions before the first update."""
+    updates_per_step: float
+    """Updates for each environment step of a member."""
+    n_step: int = 1
+
+
+class Algorithm(Protocol):
+    """A learner for a population."""
+
+    @property
+    def plan(self) -> RolloutPlan | ReplayPlan:
+        """What data an update wants, and when."""
+
+    @property
+    def alive(self) -> Tensor:
+        """Which members have not diverged, (P,)."""
+
+    def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
+        """Actions for collecting data, exploration included."""
+
+    def policy(
+        self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
+    ) -> Tensor:
+        """Actions (P, B, H) of the policy learned: the best, or drawn if uniforms are given."""
+
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Metrics:
+        """One update from a batch of the kind that the plan asks for."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that later updates depend on, each with the member axis first."""
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlgorithmConfig:
+    """Settings that all algorithms share."""
+
+    name: ClassVar[str]
+
+    lr: PerMember = 5e-4
+    """Step size."""
+    gamma: PerMember = 0.99
+    """Discount of the next step's value."""
+    hidden: tuple[int, ...] = (256, 256)
+    """Widths of the encoders."""
+
+    def __post_init__(self) -> None:
+        self.require("lr", 0.0, math.inf, open_low=True)
+        self.require("gamma", 0.0, 1.0)
+        if not self.hidden or any(not isinstance(n, int) or n < 1 for n in self.hidden):
+            raise ConfigError(
+                "hidden must be widths of layers", got=self.hidden, allowed="whole numbers from 1"
+            )
+
+    def require(self, name: str, low: float, high: float, *, open_low: bool = False) -> None:
+        """Refuses a setting that is not a finite number within bounds, for any member."""
+        value = getattr(self, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            good = isinstance(number, int | float) and math.isfinite(number)
+            if not good or not low <= number <= high or (open_low and number == low):
+                bracket = "(" if open_low else "["
+                raise ConfigError(
+                    f"{self.name} setting {name!r} is out of range",
+                    got=value,
+                    allowed=f"{bracket}{low:g}, {high:g}]",
+                )
+
+    def member_values(self, name: str, keys: Keys) -> Tensor:
+        """A per-member setting as a tensor (P,)."""
+        return per_member(getattr(self, name), keys.num_members, name, keys.device)
+
+    def build(self, task: Task) -> Algorithm:
+        """The learner."""
+        raise NotImplementedError
+
+
+def per_member_fields(config: AlgorithmConfig) -> list[str]:
+    """The names of the settings that may vary along the population."""
+    return [f.name for f in fields(config) if "PerMember" in str(f.type)]
+
+
+def config_from(kind: type[Any], settings: dict[str, Any]) -> Any:
+    """A config from keyword settings, with a suggestion for a name that does not exist."""
+    known = [f.name for f in fields(kind)]
+    for name in settings:
+        if name not in known:
+            raise unknown(f"{kind.name} setting", name, known)
+    return kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()})

@@ -1,0 +1,335 @@
+"""LunarLander (continuous engines, no wind) in three views, as Gymnasium environments.
+
+The action is the power of the main engine and of the lateral ones, each from -1 to 1. The main
+engine fires above 0, the lateral ones beyond a half. In the discrete view both are bins with both
+end points among them; in the hybrid view the main engine is binned and the lateral ones are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from headwise.envs.lander_pool import OBS_SIZE, Backend, new_lander, open_pool
+from headwise.errors import ConfigError, EnvError, SpaceError
+from headwise.registry import unknown
+from headwise.spaces import ActionCodec, ActionSpec, Choice, Range, View, ViewKind
+
+ENGINES = ActionSpec.of(main=Range(-1.0, 1.0), lateral=Range(-1.0, 1.0))
+TIME_LIMIT = 1000
+RENDER_MODES = ("rgb_array", "human")
+CLOSED = "Lander: the environment is closed"
+
+
+def observation_space(max_episode_steps: int) -> spaces.Box[Any]:
+    """The bounds that no lander leaves: Box2D moves a body by 2 and turns it by pi/2 at most."""
+    steps = (max_episode_steps or 10**6) + 2
+    reach = [1.3, 0.31 * steps + 2.0, 21.0, 14.0, 1.6 * steps, 32.0, 1.0, 1.0]
+    high = np.array(reach, dtype=np.float32)
+    low = -high
+    low[6:] = 0.0  # whether a leg touches the ground
+    return spaces.Box(low, high)
+
+
+def action_space(spec: ActionSpec) -> spaces.Space[Any]:
+    """The action space of a view."""
+    options = [head.n for head in spec.heads if isinstance(head, Choice)]
+    ranges = spaces.Box(-1.0, 1.0, (spec.num_ranges,))
+    if not options:
+        return ranges
+    if spec.num_ranges:
+        return spaces.Tuple((spaces.Discrete(options[0]), ranges))
+    return spaces.MultiDiscrete(options)
+
+
+class LanderEnv(gymnasium.Env[NDArray[np.float32], Any]):
+    """One lander, flown by Gymnasium's own Box2D.
+
+    Args:
+        view: "discrete", "hybrid" or "continuous".
+        bins: Bins of an engine that is discrete.
+        max_episode_steps: The time limit; None means 1000 steps, 0 or -1 no limit.
+        render_mode: None, "rgb_array" or "human".
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012, as in Gymnasium's own environments
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 50,
+    }
+
+    def __init__(
+        self,
+        view: ViewKind = "hybrid",
+        *,
+        bins: int = 3,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self._limit = checked_limit(max_episode_steps)
+        self.render_mode = _checked_render_mode(render_mode)
+        self._view = View(ENGINES, view, bins=bins)
+        self.action_spec = self._view.spec
+        self.action_space = action_space(self.action_spec)
+        self.observation_space = observation_space(self._limit)
+        self._codec = ActionCodec(self.action_space)
+        self._lander = new_lander(render_mode)
+        self._elapsed = 0
+        self._needs = "Lander: step before reset"
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Starts an episode."""
+        if self._needs == CLOSED:
+            raise EnvError(CLOSED, fix="Make a new one.")
+        _refuse_options(options)
+        super().reset(seed=seed)
+        self._lander.np_random = self.np_random
+        obs, _ = self._lander.reset()
+        self._elapsed, self._needs = 0, ""
+        return obs, {}
+
+    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """One step; a refused action changes nothing."""
+        if self._needs:
+            raise EnvError(self._needs, fix="Call reset() first.")
+        with naming_lander():
+            engines = self._view.to_native(self._codec.to_heads(action))
+        obs, reward, terminated, _, _ = self._lander.step(engines.astype(np.float32))
+        self._elapsed += 1
+        truncated = not terminated and 0 < self._limit <= self._elapsed
+        if terminated or truncated:
+            self._needs = "Lander: the episode has ended"
+        return obs, float(reward), bool(terminated), truncated, {}
+
+    def render(self) -> Any:
+        """A picture, or None when the window shows it already."""
+        return self._lander.render() if self.render_mode else None
+
+    def close(self) -> None:
+        """Closes the window, if there is one."""
+        self._lander.close()
+        self._needs = CLOSED
+
+
+class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
+    """Many landers, flown by EnvPool where it is installed and by Gymnasium where not.
+
+    Args:
+        num_envs: How many.
+        view: "discrete", "hybrid" or "continuous".
+        bins: Bins of an engine that is discrete.
+        max_episode_steps: The time limit; None means 1000 steps, 0 or -1 no limit.
+        autoreset_mode: What happens when an episode ends: one of Gymnasium's three modes.
+        backend: "envpool", "gymnasium", or "auto": EnvPool if it is there and nothing is drawn.
+        num_threads: Threads of EnvPool; None leaves it to EnvPool.
+        episode_stats: Whether to report `infos["episode"]`; Gymnasium's RecordEpisodeStatistics
+            wants to do so itself.
+        render_mode: None, "rgb_array" or "human".
+    """
+
+    metadata: dict[str, Any] = LanderEnv.metadata
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        view: ViewKind = "hybrid",
+        *,
+        bins: int = 3,
+        max_episode_steps: int | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        backend: Backend = "auto",
+        num_threads: int | None = None,
+        episode_stats: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._episode_stats = episode_stats
+        limit = checked_limit(max_episode_steps)
+        self._mode = _checked_autoreset(autoreset_mode)
+        self.num_envs = num_envs
+        self.render_mode = _checked_render_mode(render_mode)
+        self.metadata = {**LanderEnv.metadata, "autoreset_mode": self._mode}
+        self._view = View(ENGINES, view, bins=bins)
+        self.action_spec = self._view.spec
+        self.single_action_space = action_space(self.action_spec)
+        self.single_observation_space = observation_space(limit)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._codec = ActionCodec(self.single_action_space)
+        self._pool = open_pool(
+            backend,
+            num_envs,
+            max_episode_steps=limit,
+            num_threads=num_threads,
+            render_mode=render_mode,
+        )
+        self._slots = np.arange(num_envs, dtype=np.int32)
+        self._obs = np.zeros((num_envs, OBS_SIZE), dtype=np.float32)
+        self._return = np.zeros(num_envs)
+        self._ended = np.zeros(num_envs, dtype=np.bool_)
+        self._needs = "Lander: step before reset"
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Starts an episode in every slot, or in those of `options["reset_mask"]`.
+
+        An int seeds slot i with `seed + i`, a sequence gives one seed each.
+        """
+        if self.closed:
+            raise EnvError(CLOSED, fix="Make a new one.")
+        options = dict(options or {})
+        mask = _checked_mask(options.pop("reset_mask", None), self.num_envs)
+        _refuse_options(options)
+        if seed is not None or self._needs:
+            if not mask.all():
+                raise EnvError("Lander: a first or seeded reset must be of all slots")
+            self._pool.seed(self._seeds(seed))
+            super().reset(seed=seed if isinstance(seed, int) else None)
+        slots = self._slots[mask]
+        self._obs[slots] = self._pool.reset(slots)
+        self._return[slots] = 0.0
+        self._ended[slots] = False
+        self._needs = ""
+        return self._obs.copy(), {}
+
+    def step(
+        self, actions: Any
+    ) -> tuple[
+        NDArray[np.float32],
+        NDArray[np.float64],
+        NDArray[np.bool_],
+        NDArray[np.bool_],
+        dict[str, Any],
+    ]:
+        """One step of every slot; a refused action changes nothing."""
+        if self.closed or self._needs:
+            raise EnvError(CLOSED if self.closed else self._needs, fix="Call reset() first.")
+        if self._mode is AutoresetMode.DISABLED and self._ended.any():
+            raise EnvError(
+                f"Lander: the episode of slot {int(np.argmax(self._ended))} has ended",
+                fix='Reset it: reset(options={"reset_mask": ...}).',
+            )
+        with naming_lander():
+            engines = self._view.to_native(self._codec.to_heads_batch(actions))
+        out = self._pool.step(np.ascontiguousarray(engines, dtype=np.float32))
+        self._obs[...] = out.obs
+        self._return = np.where(out.elapsed == 0, 0.0, self._return + out.reward)
+        self._ended = out.terminated | out.truncated
+        infos: dict[str, Any] = {}
+        if self._ended.any():
+            infos = self._infos_of_ends(out.elapsed)
+            if self._mode is AutoresetMode.SAME_STEP:
+                infos |= self._start_anew(self._infos_of_ends(out.elapsed))
+        reward = out.reward.astype(np.float64)
+        return self._obs.copy(), reward, out.terminated, out.truncated, infos
+
+    def render(self) -> tuple[Any, ...] | None:
+        """A picture of each lander."""
+        return self._pool.render() if self.render_mode else None
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Lets go of threads and windows."""
+        self._pool.close()
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int]:
+        if seed is None:  # never seeded: from Gymnasium's own source of seeds
+            return [int(word) for word in self.np_random.integers(2**31, size=self.num_envs)]
+        seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else list(seed)
+        if len(seeds) != self.num_envs or any(s is None or s < 0 for s in seeds):
+            raise EnvError(
+                "Lander: seeds must be one whole number from 0 up for each slot", got=seed
+            )
+        return [int(s) for s in seeds if s is not None]
+
+    def _infos_of_ends(self, elapsed: NDArray[np.int32]) -> dict[str, Any]:
+        if not self._episode_stats:
+            return {}
+        ended = self._ended
+        numbers = {"r": np.where(ended, self._return, 0.0), "l": np.where(ended, elapsed, 0)}
+        masks = {f"_{key}": ended.copy() for key in numbers}
+        return {"episode": numbers | masks, "_episode": ended.copy()}
+
+    def _start_anew(self, final_info: dict[str, Any]) -> dict[str, Any]:
+        """Resets the slots that have ended, and says how they ended as Gymnasium says it."""
+        slots = self._slots[self._ended]
+        final_obs = np.full(self.num_envs, None, dtype=object)
+        for slot in slots:
+            final_obs[slot] = self._obs[slot].copy()
+        mask = self._ended
+        self._obs[slots] = self._pool.reset(slots)
+        self._return[slots] = 0.0
+        self._ended = np.zeros_like(mask)
+        return {
+            "final_obs": final_obs,
+            "_final_obs": mask.copy(),
+            "final_info": final_info,
+            "_final_info": mask.copy(),
+        }
+
+
+@contextmanager
+def naming_lander() -> Iterator[None]:
+    """Errors about an action that also say whose action it was."""
+    try:
+        yield
+    except SpaceError as error:
+        raise EnvError(f"Lander: {str(error).removesuffix('.')}") from None
+
+
+def checked_limit(max_episode_steps: object) -> int:
+    """The time limit as a number; 0 means none."""
+    if max_episode_steps is None:
+        return TIME_LIMIT
+    number = max_episode_steps
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < -1:
+        raise EnvError(
+            "Lander: max_episode_steps is no number of steps",
+            got=max_episode_steps,
+            allowed="whole numbers from 1, or 0 or -1 for no limit",
+        )
+    return max(0, int(number))
+
+
+def _checked_render_mode(mode: str | None) -> str | None:
+    if mode is not None and mode not in RENDER_MODES:
+        raise unknown("render mode", mode, RENDER_MODES)
+    return mode
+
+
+def _checked_autoreset(mode: str | AutoresetMode) -> AutoresetMode:
+    """Gymnasium's mode by itself, by its value ("NextStep") or by its name ("next_step")."""
+    for known in AutoresetMode:
+        if mode in (known, known.value) or str(mode).upper() == known.name:
+            return known
+    raise unknown("autoreset mode", mode, [known.name.lower() for known in AutoresetMode])
+
+
+def _checked_mask(mask: object, num_envs: int) -> NDArray[np.bool_]:
+    if mask is None:
+        return np.ones(num_envs, dtype=np.bool_)
+    fits = isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (num_envs,)
+    if not isinstance(mask, np.ndarray) or not fits or not mask.any():
+        raise EnvError(
+            "Lander: the reset mask does not fit",
+            got=mask,
+            allowed=f"a numpy array of {num_envs} bools, one of them True",
+        )
+    return mask
+
+
+def _refuse_options(options: dict[str, Any] | None) -> None:
+    if options:
+        raise ConfigError("Lander has no such reset options", got=sorted(options))

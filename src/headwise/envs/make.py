@@ -1,0 +1,103 @@
+"""Environments by name, as the training loop sees them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from headwise.envs.lander_vec import LanderVecEnv
+from headwise.envs.native import NativeVecEnv
+from headwise.envs.probes import probes
+from headwise.envs.types import VecEnv
+from headwise.errors import EnvError
+from headwise.registry import Registry, unknown
+
+Factory: TypeAlias = Callable[..., VecEnv]
+
+environments: Registry[Factory] = Registry("environment")
+"""Environments of Python, by name; a factory takes `seeds`, `num_slots` and its settings. Compiled
+environments and probes have lists of their own."""
+
+environments.register("Lander")(LanderVecEnv)
+
+
+def env_names() -> list[str]:
+    """Every name that `make_vec` knows."""
+    from headwise import _core
+
+    return [
+        *_core.environments(),
+        *environments.names(),
+        *(f"probe/{name}" for name in probes.names()),
+    ]
+
+
+def plain_name(name_or_id: str) -> str:
+    """The name of an environment, from itself or from its Gymnasium id."""
+    return str(name_or_id).removeprefix("headwise/").removesuffix("-v0")
+
+
+def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, **settings: Any) -> VecEnv:
+    """An environment for a population: P members, one for each seed, with E slots each.
+
+    Args:
+        name_or_id: "HybridShoot", its Gymnasium id "headwise/HybridShoot-v0", or "probe/agree".
+        seeds: One seed for each member.
+        num_slots: Environment slots of each member.
+        **settings: Settings of the environment: `view`, `max_episode_steps`, ...; and for all of
+            them `num_threads` and `allocate`.
+    """
+    name = plain_name(name_or_id)
+    factory = _factory(name)
+    for seed in seeds:
+        if (
+            isinstance(seed, bool)
+            or not isinstance(seed, int | np.integer)
+            or not 0 <= seed < 2**64
+        ):
+            raise EnvError(
+                f"{name}: a seed is no number",
+                got=seed,
+                allowed="whole numbers from 0 to 2**64 - 1",
+            )
+    if isinstance(num_slots, bool) or not isinstance(num_slots, int | np.integer) or num_slots < 1:
+        raise EnvError(
+            f"{name}: num_slots is no number of slots",
+            got=num_slots,
+            allowed="whole numbers from 1",
+        )
+    if not len(seeds):
+        raise EnvError(f"{name}: there are no members", got=seeds, fix="Give one seed for each.")
+    return factory([int(seed) for seed in seeds], int(num_slots), **settings)
+
+
+def _factory(name: str) -> Factory:
+    from headwise import _core
+
+    if name in _core.environments():
+        return partial(NativeVecEnv, name)  # the engine knows its settings and checks them
+    if name in environments:
+        return _checked(name, environments.get(name))
+    probe = name.removeprefix("probe/")
+    if probe != name and probe in probes:
+        return _checked(name, probes.get(probe))
+    raise unknown("environment", name, env_names())
+
+
+def _checked(name: str, factory: Factory) -> Factory:
+    """The factory, with an unknown setting refused in our way."""
+    parameters = inspect.signature(factory).parameters.values()
+    known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    anything = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+    def make(seeds: Sequence[int], num_slots: int, **settings: Any) -> VecEnv:
+        for setting in settings:
+            if setting not in known and not anything:
+                raise unknown(f"setting of {name}", setting, known)
+        return factory(seeds, num_slots, **settings)
+
+    return make

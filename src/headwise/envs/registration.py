@@ -1,0 +1,66 @@
+"""Our environments in Gymnasium's registry. Nothing is built or loaded before `gymnasium.make`."""
+
+from __future__ import annotations
+
+import inspect
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+NATIVE_NAMES = ("ContextualDecoupler", "Platform", "HybridShoot", "CoopPush")
+"""The compiled environments; Lander is wrapped."""
+NO_LIMIT = -1
+"""Gymnasium's way to ask for episodes without a time limit."""
+
+
+def env_id(name: str) -> str:
+    """The Gymnasium id of one of our environments."""
+    return f"headwise/{name}-v0"
+
+
+def register_environments() -> None:
+    """Makes every environment known to `gymnasium.make` and `make_vec`; twice does no harm.
+
+    They are registered without `max_episode_steps`: each has a time limit of its own, which
+    depends on its settings, and needs no TimeLimit around it.
+    """
+    for name in NATIVE_NAMES:
+        _register(
+            name,
+            "headwise.envs.gym_face:NativeEnv",
+            "headwise.envs.gym_face_vector:NativeVectorEnv",
+            {"name": name},
+        )
+    lander = "headwise.envs.lander"
+    _register("Lander", f"{lander}:LanderEnv", f"{lander}:LanderVectorEnv", {})
+
+
+def limit_given_to_make() -> int | None:
+    """The time limit of the `gymnasium.make` call that is building the caller, if there is one.
+
+    To be called from the `__init__` of an environment that was not told any limit.
+
+    Gymnasium keeps `max_episode_steps` to itself and puts a TimeLimit around the environment, as
+    if that had no limit of its own. Ours has one, so that it also truncates unwrapped and never
+    says both terminated and truncated; left alone, `make(id, max_episode_steps=7)` could then only
+    shorten episodes, never lengthen them. So we look at who is calling.
+    """
+    frame = inspect.currentframe()
+    for _ in range(2):  # from here to __init__, from there to whoever builds
+        frame = frame.f_back if frame is not None else None
+    if frame is None or frame.f_code is not gym.make.__code__:
+        return None
+    given, spec = frame.f_locals.get("max_episode_steps"), frame.f_locals.get("env_spec")
+    if given is None and isinstance(spec, EnvSpec):
+        given = spec.max_episode_steps
+    return given if isinstance(given, int) and (given > 0 or given == NO_LIMIT) else None
+
+
+def _register(name: str, entry_point: str, vector_entry_point: str, kwargs: dict[str, str]) -> None:
+    if env_id(name) not in gym.registry:  # Gymnasium warns of a second time
+        gym.register(
+            env_id(name),
+            entry_point=entry_point,
+            vector_entry_point=vector_entry_point,
+            kwargs=kwargs,
+        )

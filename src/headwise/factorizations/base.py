@@ -1,0 +1,127 @@
+"""What a factorization offers, and the registry that lists all of them.
+
+A factorization is a deterministic map: chance comes in as uniform numbers. It offers what it can
+(a policy, a critic for policy gradients, a value, a soft value), and an algorithm that asks for
+something it lacks is refused when the learner is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from torch import Tensor
+
+from headwise.errors import ConfigError
+from headwise.factorizations.heads import Heads
+from headwise.factorizations.layout import Layout
+from headwise.factorizations.ranges import RangeKind
+from headwise.nets import Activation
+from headwise.population import Initializer
+from headwise.registry import Registry
+from headwise.spaces import ActionSpec
+
+factorizations: Registry[type[Factorization]] = Registry("factorization")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factorization:
+    """How the joint policy and value are built from heads."""
+
+    name: ClassVar[str]
+    exact_greedy: ClassVar[bool] = True
+    """Whether the heads' own best options are the best joint action of its value (IGM)."""
+
+    def check(self, spec: ActionSpec) -> None:
+        """Refuses a spec that this factorization cannot handle."""
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What networks are built from: sizes, and where their first values come from."""
+
+    layout: Layout
+    obs_size: int
+    init: Initializer
+    hidden: Sequence[int]
+    activation: Activation = "relu"
+    branch_width: int = 128
+    """Width of each half of the layer above a dueling network's outputs."""
+    orthogonal: bool = True
+    """Whether value networks begin orthogonal."""
+    range_kind: RangeKind = "squashed"
+    log_std_bounds: tuple[float, float] = (-3.0, 1.0)
+    state_std: bool = False
+    """Whether the spread of a Range is a function of the state or a free parameter."""
+    policy_gain: float = 2.0**0.5
+    """The gain of a policy's output layer."""
+
+    @property
+    def spec(self) -> ActionSpec:
+        """The action spec."""
+        return self.layout.spec
+
+
+class Judged(NamedTuple):
+    """What a policy says of actions given to it. G is H, or 1 for a policy over joint actions."""
+
+    log_prob: Tensor
+    """(..., G)"""
+    entropy: Tensor
+    """(..., G)"""
+    heads: Heads
+    """The distributions that the actions were drawn from."""
+
+
+class Policy(Protocol):
+    """A distribution over actions given observations. Actions are raw, (P, B, H)."""
+
+    num_uniforms: int
+    """Uniform numbers that one action takes."""
+    num_columns: int
+    """Log-probabilities for one action (G): H, or 1 where heads are not told apart."""
+
+    def sample(
+        self, obs: Tensor, uniform: Tensor, legal: Tensor | None = None
+    ) -> tuple[Tensor, Judged]:
+        """Draws raw actions (P, B, H) and judges them."""
+
+    def judge(self, obs: Tensor, raw: Tensor, legal: Tensor | None = None) -> Judged:
+        """Log-probabilities and entropies of given raw actions."""
+
+    def mode(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """The raw actions to take when chance is not wanted."""
+
+    def to_unit(self, raw: Tensor) -> Tensor:
+        """Raw actions in the learner's form."""
+
+
+class Value(Protocol):
+    """The value of actions given observations, for DQN. Actions are options, (P, B, H)."""
+
+    num_columns: int
+    """Predictions for one action (G): 1, or H where each head has its own."""
+
+    def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
+        """What is regressed on the target, (P, B, G)."""
+
+    def best(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The best action (P, B, H) and its predictions (P, B, G)."""
+
+    def joint(self, obs: Tensor, action: Tensor) -> Tensor:
+        """The one value of the joint action, (P, B), that `best` maximises."""
+
+
+def offered(factorization: Factorization, what: str, algorithm: str) -> Any:
+    """The maker of something an algorithm needs, or a refusal that names who has it."""
+    maker = getattr(factorization, what, None)
+    if maker is None:
+        others = [name for name, kind in factorizations.items() if hasattr(kind, what)]
+        raise ConfigError(
+            f"{algorithm} needs a {what.replace('_', ' ')}, and the factorization "
+            f"{factorization.name!r} has none",
+            allowed=", ".join(others),
+            fix="Choose one of those.",
+        )
+    return maker

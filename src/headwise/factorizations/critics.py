@@ -1,0 +1,192 @@
+"""Critics for policy gradients: a plain value, and the branching critic of VDN-PPO and PPO-MIX."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from headwise.factorizations.base import Blueprint
+from headwise.factorizations.heads import Heads
+from headwise.factorizations.layout import Layout
+from headwise.factorizations.values import chosen
+from headwise.nets import MLP, Dueling, Mixer
+from headwise.population import Linear
+from headwise.spaces import ActionSpec, Choice
+
+Importance: TypeAlias = Literal["uniform", "range", "grad", "state"]
+
+
+class ValueCritic(nn.Module):
+    """V(s): the value path of the branching critic, so that all critics have equal capacity."""
+
+    branching = False
+
+    def __init__(self, blueprint: Blueprint, num_values: int = 1) -> None:
+        super().__init__()
+        self.num_values = num_values
+        copies = () if num_values == 1 else (num_values,)
+        self.copies = copies
+        gain = 2.0**0.5 if blueprint.orthogonal else None
+        init = blueprint.init
+        self.encoder = MLP(
+            init,
+            blueprint.obs_size,
+            blueprint.hidden,
+            blueprint.activation,
+            copies=copies,
+            gain=gain,
+        )
+        width = blueprint.branch_width
+        self.embedding = Linear(init, self.encoder.out_features, width, copies=copies, gain=gain)
+        self.output = Linear(init, width, 1, copies=copies)
+
+    def value(self, obs: Tensor) -> Tensor:
+        """(P, B, num_values)."""
+        if self.copies:
+            obs = obs.unsqueeze(-3).expand(*obs.shape[:-2], *self.copies, *obs.shape[-2:])
+        columns: Tensor = self.output(torch.tanh(self.embedding(self.encoder(obs))))
+        return columns.squeeze(-1).transpose(-1, -2) if self.copies else columns
+
+
+class BranchingCritic(nn.Module):
+    """V(s) and A_h(s, a_h), policy-centred: Q = V + mixture of the advantages.
+
+    A Range head is cut into equally wide bins; its advantage is constant on each.
+
+    Args:
+        blueprint: Sizes and first values.
+        mixer_width: Hidden units of a monotonic mixer; 0 adds the advantages up.
+        num_bins: Bins of each Range head.
+    """
+
+    branching = True
+    num_values = 1
+
+    def __init__(self, blueprint: Blueprint, mixer_width: int, num_bins: int) -> None:
+        super().__init__()
+        self.num_bins = num_bins
+        self.layout = binned_layout(blueprint.layout, num_bins)
+        self._source = blueprint.layout
+        self.net = Dueling(
+            blueprint.init,
+            blueprint.obs_size,
+            self.layout.total_options,
+            blueprint.hidden,
+            blueprint.branch_width,
+            blueprint.activation,
+            orthogonal=blueprint.orthogonal,
+        )
+        self.mixer: Mixer | None = None
+        if mixer_width:
+            self.mixer = Mixer(
+                blueprint.init, self.layout.num_heads, blueprint.obs_size, mixer_width
+            )
+
+    def value(self, obs: Tensor) -> Tensor:
+        """V, (P, B, 1)."""
+        return self.net(obs)[0].unsqueeze(-1)  # type: ignore[no-any-return]
+
+    def bins(self, unit: Tensor) -> Tensor:
+        """Actions in the learner's form as options of the critic, indices (..., H)."""
+        choices = ranges = None
+        if self._source.num_choices:
+            choices = self._source.choice_columns(unit)
+        if self._source.num_ranges:
+            values = self._source.range_columns(unit)
+            ranges = ((values + 1.0) * (0.5 * self.num_bins)).long().clamp(0, self.num_bins - 1)
+        return self._source.columns(choices, ranges)
+
+    def masses(self, heads: Heads) -> Tensor:
+        """How likely the policy is to choose each option of the critic, (..., H, K)."""
+        width = self.layout.max_options
+        parts = []
+        if heads.log_probs is not None:
+            parts.append(_widened(heads.log_probs.exp(), width))
+        if heads.ranges is not None:
+            parts.append(_widened(heads.masses(self.num_bins), width))
+        joined = torch.cat(parts, dim=-2)
+        return joined if self._source.in_order else joined.index_select(-2, self._source.restore)
+
+    def centred(self, obs: Tensor, masses: Tensor) -> tuple[Tensor, Tensor]:
+        """V (..., B) and advantages (..., B, H, K) whose mean under the policy is zero."""
+        value, flat = self.net(obs)
+        raw = self.layout.pad(flat)
+        return value, raw - (masses * raw).sum(-1, keepdim=True)
+
+    def predict(self, obs: Tensor, bins: Tensor, masses: Tensor) -> Tensor:
+        """Q of given actions, (P, B, 1): what is regressed on the return."""
+        value, advantage = self.centred(obs, masses)
+        return (value + self.mix(chosen(advantage, bins), obs)).unsqueeze(-1)
+
+    def mix(self, advantage: Tensor, obs: Tensor) -> Tensor:
+        """The mixture (..., B) of chosen advantages (..., B, H)."""
+        if self.mixer is None:
+            return advantage.sum(-1)
+        mixed: Tensor = self.mixer(advantage, obs)
+        return mixed
+
+    def importance(self, obs: Tensor, bins: Tensor, masses: Tensor, kind: Importance) -> Tensor:
+        """How much each head matters, (..., B, H), not negative and without gradient.
+
+        `range` is the spread of a head's advantages, `grad` the size of the first-order share of
+        the mixture at the action taken, `state` the spread times the mixer's slope at zero, which
+        depends on the state alone.
+        """
+        with torch.no_grad():
+            _, advantage = self.centred(obs, masses)
+            spread = self._spread(advantage)
+            if kind == "uniform":
+                return torch.ones_like(spread)
+            if kind == "range":
+                return spread
+            taken = chosen(advantage, bins)
+        if kind == "grad":
+            return (taken * self._slope(taken, obs)).abs()
+        return spread * self._slope(torch.zeros_like(taken), obs)
+
+    def expected_mixture(self, obs: Tensor, masses: Tensor) -> Tensor:
+        """E[mixture] under the policy, (..., B), to second order: what V lacks of the true value.
+
+        The mixture is convex, so it is not zero on average although each advantage is. With
+        independent heads the second-order term is half the sum of curvature times variance.
+        """
+        if self.mixer is None:
+            return torch.zeros(obs.shape[:-1], device=obs.device)
+        with torch.no_grad():
+            _, advantage = self.centred(obs, masses)
+            variance = (masses * advantage.square()).sum(-1)
+            step = variance.sqrt().clamp_min(1e-3)
+            eye = torch.eye(self.layout.num_heads, device=obs.device)
+            shifts = step.unsqueeze(-2) * eye  # (..., B, H, H): one head moved at a time
+            state = obs.unsqueeze(-2).expand(*obs.shape[:-1], self.layout.num_heads, obs.shape[-1])
+            flat_state, flat = state.flatten(-3, -2), shifts.flatten(-3, -2)
+            both = self.mix(flat, flat_state) + self.mix(-flat, flat_state)
+            curvature = both.view(*step.shape) / step.square()
+            return (0.5 * curvature * variance).sum(-1)
+
+    def _spread(self, advantage: Tensor) -> Tensor:
+        exists = self.layout.mask
+        high = advantage.masked_fill(~exists, -torch.inf).amax(-1)
+        return high - advantage.masked_fill(~exists, torch.inf).amin(-1)
+
+    def _slope(self, advantage: Tensor, obs: Tensor) -> Tensor:
+        """The derivative of the mixture by each advantage, (..., B, H)."""
+        if self.mixer is None:
+            return torch.ones_like(advantage)
+        with torch.enable_grad():
+            at = advantage.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(self.mix(at, obs).sum(), at)
+        return slope
+
+
+def binned_layout(layout: Layout, num_bins: int) -> Layout:
+    """The layout of a spec whose Ranges are cut into bins."""
+    heads = [h if isinstance(h, Choice) else Choice(num_bins, True) for h in layout.spec.heads]
+    spec = ActionSpec(layout.spec.names, tuple(heads))
+    return Layout(spec, layout.device)
+
+
+def _widened(masses: Tensor, width: int) -> Tensor:
+    return torch.nn.functional.pad(masses, (0, width - masses.shape[-1]))

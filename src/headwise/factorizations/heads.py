@@ -1,0 +1,139 @@
+"""A distribution over all heads of an action, each head by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from headwise.factorizations.layout import Layout
+from headwise.factorizations.ranges import RangeDistribution
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Independent distributions for every head: categorical for a Choice, continuous for a Range.
+
+    Actions here are raw, (..., H): the number of an option, and the raw value of a Range.
+    """
+
+    layout: Layout
+    log_probs: Tensor | None
+    """Log-probabilities of the options, normalised and masked, (..., D, K)."""
+    ranges: RangeDistribution | None
+    """The distribution of the Range heads."""
+
+    @classmethod
+    def from_logits(
+        cls,
+        layout: Layout,
+        logits: Tensor | None,
+        ranges: RangeDistribution | None,
+        legal: Tensor | None = None,
+    ) -> Heads:
+        """From padded logits (..., D, K); `legal` (..., D, K) says which options may be chosen."""
+        log_probs = None
+        if logits is not None:
+            log_probs = torch.log_softmax(layout.masked(logits, legal), dim=-1)
+        return cls(layout, log_probs, ranges)
+
+    def sample(self, uniform: Tensor) -> Tensor:
+        """Raw actions from uniforms (..., num_uniforms), by inverting distribution functions."""
+        split = self.layout.num_choices
+        choices = raw = None
+        if self.log_probs is not None:
+            choices = pick_options(self.log_probs, uniform[..., :split])
+        if self.ranges is not None:
+            rest = uniform[..., split:]
+            raw = self.ranges.draw(rest.reshape(*rest.shape[:-1], self.layout.num_ranges, -1))
+        return self.layout.columns(choices, raw)
+
+    def log_prob(self, raw: Tensor) -> Tensor:
+        """The log-probability or log-density of each head, (..., H); zero for heads not in use."""
+        choices = reals = None
+        if self.log_probs is not None:
+            options = self.layout.choice_columns(raw).unsqueeze(-1)
+            choices = self.log_probs.gather(-1, options).squeeze(-1)
+        if self.ranges is not None:
+            reals = self.ranges.log_prob(self.layout.range_columns(raw))
+        return self._in_use(self.layout.columns(choices, reals), raw)
+
+    def entropy(self) -> Tensor:
+        """The entropy of each head, (..., H), weighted with how likely the head is to be in use."""
+        choices = reals = None
+        if self.log_probs is not None:
+            choices = -(self.log_probs.exp() * self.log_probs).sum(-1)
+        if self.ranges is not None:
+            reals = self.ranges.entropy()
+        return self._likely(self.layout.columns(choices, reals))
+
+    def mode(self) -> Tensor:
+        """The raw action to take when chance is not wanted, (..., H)."""
+        choices = reals = None
+        if self.log_probs is not None:
+            choices = self.log_probs.argmax(-1).float()
+        if self.ranges is not None:
+            reals = self.ranges.mode()
+        return self.layout.columns(choices, reals)
+
+    def kl(self, other: Heads) -> Tensor:
+        """The divergence of another distribution from this one, head by head, (..., H)."""
+        choices = reals = None
+        if self.log_probs is not None:
+            assert other.log_probs is not None
+            choices = (self.log_probs.exp() * (self.log_probs - other.log_probs)).sum(-1)
+        if self.ranges is not None:
+            assert other.ranges is not None
+            reals = self.ranges.kl(other.ranges)
+        return self._likely(self.layout.columns(choices, reals))
+
+    def to_unit(self, raw: Tensor) -> Tensor:
+        """Raw actions in the learner's form: options as they are, ranges in [-1, 1]."""
+        if self.ranges is None:
+            return raw
+        choices = None
+        if self.layout.num_choices:
+            choices = self.layout.choice_columns(raw).float()
+        return self.layout.columns(choices, self.ranges.to_unit(self.layout.range_columns(raw)))
+
+    def masses(self, num_bins: int) -> Tensor:
+        """The probability of each of equally wide bins of each Range head, (..., C, num_bins)."""
+        assert self.ranges is not None
+        edges = torch.linspace(-1.0, 1.0, num_bins + 1, device=self.layout.device)[1:-1]
+        below = self.ranges.cdf(edges)
+        ends = torch.zeros_like(below[..., :1]), torch.ones_like(below[..., :1])
+        return torch.cat([ends[0], below, ends[1]], dim=-1).diff(dim=-1)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors of the distribution, (..., B, ...): rows of them make it for those rows."""
+        parts = {} if self.log_probs is None else {"log_probs": self.log_probs}
+        if self.ranges is not None:
+            first, second = self.ranges.tensors()
+            parts |= {"range_first": first, "range_second": second}
+        return parts
+
+    def rebuilt(self, tensors: dict[str, Tensor]) -> Heads:
+        """A distribution of the same kind from other tensors."""
+        ranges = self.ranges
+        if ranges is not None:
+            ranges = ranges.rebuilt(tensors["range_first"], tensors["range_second"])
+        return Heads(self.layout, tensors.get("log_probs"), ranges)
+
+    def _in_use(self, columns: Tensor, raw: Tensor) -> Tensor:
+        if not self.layout.is_conditional:
+            return columns
+        return columns * self.layout.active(self.to_unit(raw))
+
+    def _likely(self, columns: Tensor) -> Tensor:
+        if not self.layout.is_conditional or self.log_probs is None:
+            return columns
+        return columns * self.layout.activity(self.log_probs)
+
+
+def pick_options(log_probs: Tensor, uniform: Tensor) -> Tensor:
+    """The first option whose cumulative probability exceeds the uniform number, as float."""
+    cumulative = log_probs.exp().cumsum(-1)
+    # Rounding may leave the total a little below 1; a share of the total is never beyond it.
+    threshold = uniform.unsqueeze(-1) * cumulative[..., -1:]
+    return (cumulative <= threshold).sum(-1).float()

@@ -1,0 +1,100 @@
+"""What an auto-regressive head sees of the heads before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from headwise.errors import ConfigError
+from headwise.factorizations.layout import Layout
+from headwise.registry import unknown
+from headwise.spaces import ActionSpec, Choice
+
+
+class Prefix:
+    """Embeds actions, and hides from each head what comes after it.
+
+    A Choice is one-hot, a Range its unit value, and a Choice that is a cut-up Range the unit value
+    of its bin.
+
+    Args:
+        layout: The heads.
+        order: Names of all heads, in the order in which they are chosen; None is the spec's own.
+    """
+
+    def __init__(self, layout: Layout, order: Sequence[str] | None = None) -> None:
+        spec = layout.spec
+        self.layout = layout
+        self.order = ordered(spec, order)
+        """Numbers of the heads in the order in which they are chosen."""
+        rank = torch.empty(spec.num_heads)
+        rank[list(self.order)] = torch.arange(spec.num_heads, dtype=torch.float32)
+        is_number = [not isinstance(h, Choice) or h.ordered for h in spec.heads]
+        self._numbers = torch.tensor([i for i, n in enumerate(is_number) if n], dtype=torch.long)
+        self._options = torch.tensor(
+            [i for i, n in enumerate(is_number) if not n], dtype=torch.long
+        )
+        sizes = [spec.cardinalities[int(i)] for i in self._options]
+        self._width = max(sizes, default=0)
+        exists = torch.arange(self._width) < torch.tensor(sizes).unsqueeze(-1)
+        self._kept = torch.nonzero(exists.flatten()).flatten()
+        owners = [
+            self._options.repeat_interleave(torch.tensor(sizes, dtype=torch.long)),
+            self._numbers,
+        ]
+        owner = torch.cat(owners)
+        self.size = len(owner)
+        """Numbers in an embedding (Z)."""
+        self.visible = (rank[owner] < rank.unsqueeze(-1)).float()
+        """Which of them each head may see, (H, Z)."""
+        # An option b of n bins is the unit value 2 b / (n - 1) - 1; a Range is itself.
+        bins = [float(spec.cardinalities[int(i)]) for i in self._numbers]
+        self._scale = torch.tensor([2.0 / (n - 1.0) if n > 1 else 1.0 for n in bins])
+        self._shift = torch.tensor([-1.0 if n > 1 else 0.0 for n in bins])
+        for name in ("_numbers", "_options", "_kept", "visible", "_scale", "_shift"):
+            setattr(self, name, getattr(self, name).to(layout.device))
+
+    def embed(self, action: Tensor) -> Tensor:
+        """Actions in the learner's form (..., H) as (..., Z)."""
+        parts = []
+        if len(self._options):
+            options = action.index_select(-1, self._options).long()
+            one_hot = torch.nn.functional.one_hot(options, self._width).flatten(-2)
+            parts.append(one_hot.index_select(-1, self._kept).to(action.dtype))
+        if len(self._numbers):
+            numbers = action.index_select(-1, self._numbers)
+            parts.append(numbers * self._scale + self._shift)
+        return torch.cat(parts, dim=-1)
+
+    def inputs(self, obs: Tensor, action: Tensor) -> Tensor:
+        """The inputs of all heads' networks at once, (..., H, B, O + Z)."""
+        seen = self.embed(action).unsqueeze(-3) * self.visible.unsqueeze(-2)
+        wide = obs.unsqueeze(-3).expand(*seen.shape[:-1], obs.shape[-1])
+        return torch.cat([wide, seen], dim=-1)
+
+    def input_of(self, head: int, obs: Tensor, action: Tensor) -> Tensor:
+        """The input of one head's network, (..., B, O + Z)."""
+        return torch.cat([obs, self.embed(action) * self.visible[head]], dim=-1)
+
+
+def ordered(spec: ActionSpec, order: Sequence[str] | None) -> tuple[int, ...]:
+    """The numbers of the heads in the order given by name."""
+    if order is None:
+        return tuple(range(spec.num_heads))
+    for name in order:
+        if name not in spec.names:
+            raise unknown("head", name, spec.names)
+    if sorted(order) != sorted(spec.names):
+        raise ConfigError(
+            "an order must name every head once", got=list(order), allowed=", ".join(spec.names)
+        )
+    numbers = tuple(spec.names.index(name) for name in order)
+    for head, condition in enumerate(spec.conditions):
+        if condition is not None and numbers.index(condition.head) > numbers.index(head):
+            raise ConfigError(
+                "a parameter cannot be chosen before the choice that puts it in use",
+                got=f"{spec.names[head]!r} before {spec.names[condition.head]!r}",
+            )
+    return numbers

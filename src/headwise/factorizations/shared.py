@@ -1,0 +1,121 @@
+"""Shared encoder: one network with an output for every head.
+
+As a policy each head is drawn by itself. As a value each head is trained on the global return by
+itself, the others being noise to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from headwise.factorizations.base import (
+    Blueprint,
+    Factorization,
+    Judged,
+    Policy,
+    Value,
+    factorizations,
+)
+from headwise.factorizations.critics import ValueCritic
+from headwise.factorizations.heads import Heads
+from headwise.factorizations.spread import Spread
+from headwise.factorizations.values import BranchingValue
+from headwise.nets import MLP
+from headwise.population import Linear
+
+
+class SharedPolicy(nn.Module):
+    """One encoder; logits for every option, and a distribution for every Range."""
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        super().__init__()
+        layout = blueprint.layout
+        self.layout = layout
+        self.num_columns = layout.num_heads
+        self.encoder = MLP(
+            blueprint.init, blueprint.obs_size, blueprint.hidden, blueprint.activation
+        )
+        self.spread = Spread(blueprint)
+        self.num_uniforms = layout.num_choices + layout.num_ranges * self.spread.num_uniforms
+        self._num_range_outputs = layout.num_ranges * self.spread.outputs_per_range
+        self.output = Linear(
+            blueprint.init,
+            self.encoder.out_features,
+            self._num_range_outputs + layout.total_options,
+            gain=blueprint.policy_gain,
+        )
+
+    def heads(self, obs: Tensor, legal: Tensor | None = None) -> Heads:
+        """The distribution of the action, given observations."""
+        outputs: Tensor = self.output(self.encoder(obs))
+        logits = ranges = None
+        split = self._num_range_outputs
+        if self.layout.num_choices:
+            logits = self.layout.pad(outputs[..., split:])
+        if self.layout.num_ranges:
+            pairs = outputs[..., :split].view(*outputs.shape[:-1], self.layout.num_ranges, -1)
+            ranges = self.spread.distribution(pairs)
+        return Heads.from_logits(self.layout, logits, ranges, legal)
+
+    def sample(
+        self, obs: Tensor, uniform: Tensor, legal: Tensor | None = None
+    ) -> tuple[Tensor, Judged]:
+        """Draws raw actions and judges them."""
+        heads = self.heads(obs, legal)
+        raw = heads.sample(uniform)
+        return raw, Judged(heads.log_prob(raw), heads.entropy(), heads)
+
+    def judge(self, obs: Tensor, raw: Tensor, legal: Tensor | None = None) -> Judged:
+        """Log-probabilities and entropies of given raw actions, head by head."""
+        heads = self.heads(obs, legal)
+        return Judged(heads.log_prob(raw), heads.entropy(), heads)
+
+    def mode(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """The raw actions to take when chance is not wanted."""
+        return self.heads(obs, legal).mode()
+
+    def to_unit(self, raw: Tensor) -> Tensor:
+        """Raw actions in the learner's form."""
+        return self.spread.to_unit(self.layout, raw)
+
+
+class SharedValue(BranchingValue):
+    """Every head predicts V + A_h by itself; nothing is mixed."""
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        super().__init__(blueprint)
+        self.num_columns = self.layout.num_heads
+
+    def mixed(self, value: Tensor, advantage: Tensor, embedding: Tensor, action: Tensor) -> Tensor:
+        """A prediction for each head."""
+        return value.unsqueeze(-1) + advantage
+
+    def joint(self, obs: Tensor, action: Tensor) -> Tensor:
+        """The mean of the heads' predictions."""
+        return self.predict(obs, action).mean(-1)
+
+    def _soft_columns(self, value: Tensor, gains: Tensor) -> Tensor:
+        return value.unsqueeze(-1) + gains
+
+
+@factorizations.register("shared")
+@dataclass(frozen=True, kw_only=True)
+class Shared(Factorization):
+    """One encoder for all heads, nothing mixed (SAC: the critic sees the whole action)."""
+
+    name: ClassVar[str] = "shared"
+
+    def policy(self, blueprint: Blueprint) -> Policy:
+        """A policy whose heads share an encoder."""
+        return SharedPolicy(blueprint)
+
+    def critic(self, blueprint: Blueprint) -> ValueCritic:
+        """One value for all heads."""
+        return ValueCritic(blueprint)
+
+    def value(self, blueprint: Blueprint) -> Value:
+        """V + A_h for each head by itself."""
+        return SharedValue(blueprint)

@@ -1,0 +1,33 @@
+"""Value decomposition: Q = V + sum of the heads' advantages (BDQ for DQN, VDN-PPO for PPO)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
+from headwise.factorizations.critics import BranchingCritic
+from headwise.factorizations.shared import SharedPolicy
+from headwise.factorizations.values import BranchingValue
+
+
+@factorizations.register("vdn")
+@dataclass(frozen=True, kw_only=True)
+class VDN(Factorization):
+    """One encoder, advantages added up: Q = V + sum A_h."""
+
+    name: ClassVar[str] = "vdn"
+    critic_bins: int = 5
+    """Bins of a Range head in the critic of PPO."""
+
+    def policy(self, blueprint: Blueprint) -> Policy:
+        """A policy whose heads share an encoder."""
+        return SharedPolicy(blueprint)
+
+    def critic(self, blueprint: Blueprint) -> BranchingCritic:
+        """V and policy-centred advantages that add up."""
+        return BranchingCritic(blueprint, 0, self.critic_bins)
+
+    def value(self, blueprint: Blueprint) -> Value:
+        """V and max-centred advantages that add up."""
+        return BranchingValue(blueprint)

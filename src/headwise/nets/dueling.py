@@ -1,0 +1,66 @@
+"""The branching dueling network: one value, and an advantage for every option of every head.
+
+This is the paper's QS topology: an encoder, one more layer whose first half feeds the value and
+whose second half feeds all advantages, and linear outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from headwise.nets.mlp import MLP, Activation
+from headwise.population import Initializer, Linear
+
+
+class Dueling(nn.Module):
+    """Inputs to a value (..., B) and raw, uncentred advantages (..., B, num_outputs).
+
+    Args:
+        init: Where the first values come from.
+        in_features: Inputs.
+        num_outputs: Advantages in all, one for each option of each head.
+        hidden: Widths of the encoder.
+        branch_width: Width of each half of the layer above the outputs.
+        activation: The encoder's activation; the layer above the outputs has tanh.
+        copies: Networks that each member has several of, as stacked axes.
+        orthogonal: Whether encoder and head layer begin orthogonal, with gain sqrt(2).
+    """
+
+    def __init__(
+        self,
+        init: Initializer,
+        in_features: int,
+        num_outputs: int,
+        hidden: Sequence[int],
+        branch_width: int,
+        activation: Activation,
+        *,
+        copies: tuple[int, ...] = (),
+        orthogonal: bool = True,
+    ) -> None:
+        super().__init__()
+        gain = math.sqrt(2.0) if orthogonal else None
+        self.encoder = MLP(init, in_features, hidden, activation, copies=copies, gain=gain)
+        self.embedding_size = 2 * branch_width
+        self.embedding = Linear(
+            init, self.encoder.out_features, self.embedding_size, copies=copies, gain=gain
+        )
+        self.value = Linear(init, branch_width, 1, copies=copies)
+        self.advantage = Linear(init, branch_width, num_outputs, copies=copies)
+
+    def embed(self, x: Tensor) -> Tensor:
+        """The features that the outputs are made of, (..., B, embedding_size)."""
+        return torch.tanh(self.embedding(self.encoder(x)))
+
+    def outputs(self, embedding: Tensor) -> tuple[Tensor, Tensor]:
+        """Value and advantages of embedded inputs."""
+        for_value, for_advantage = embedding.chunk(2, dim=-1)
+        return self.value(for_value).squeeze(-1), self.advantage(for_advantage)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Value (..., B) and advantages (..., B, num_outputs)."""
+        return self.outputs(self.embed(x))

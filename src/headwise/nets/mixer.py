@@ -1,0 +1,61 @@
+"""A monotonic mixer: many advantages to one, never against the sign of any of them."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from headwise.population import Initializer, Linear
+
+MixerKind: TypeAlias = Literal["paper", "qplex"]
+
+
+class Mixer(nn.Module):
+    """Advantages (..., B, H) to their mixture (..., B), increasing in each and zero at zero.
+
+    `paper` is ELU(A |W1(z)|) |W2(z)| with linear hypernetworks and no bias: QMIX over advantages.
+    `qplex` is the rule of Wang et al. (2021), a positive weight for each advantage that may depend
+    on the joint action as well: sum_h lambda_h(z, a) A_h with lambda > 0.
+
+    Args:
+        init: Where the first values come from.
+        num_heads: Advantages to mix (H).
+        state_size: The size of what the weights depend on (z).
+        width: Hidden units of the mixture (E).
+        kind: Which rule.
+        action_size: For `qplex`, the size of the action's embedding.
+    """
+
+    def __init__(
+        self,
+        init: Initializer,
+        num_heads: int,
+        state_size: int,
+        width: int,
+        kind: MixerKind = "paper",
+        action_size: int = 0,
+    ) -> None:
+        super().__init__()
+        self.kind = kind
+        self.num_heads = num_heads
+        self.width = width
+        if kind == "paper":
+            self.first = Linear(init, state_size, num_heads * width)
+            self.second = Linear(init, state_size, width)
+        else:
+            self.first = Linear(init, state_size + action_size, width)
+            self.second = Linear(init, width, num_heads)
+
+    def forward(self, advantage: Tensor, state: Tensor, action: Tensor | None = None) -> Tensor:
+        """The mixture, given the state and, for `qplex`, the embedded joint action."""
+        if self.kind == "paper":
+            first = self.first(state).abs().view(*advantage.shape, self.width)
+            hidden = torch.nn.functional.elu((advantage.unsqueeze(-1) * first).sum(-2))
+            mixed: Tensor = (hidden * self.second(state).abs()).sum(-1)
+            return mixed
+        assert action is not None
+        hidden = torch.relu(self.first(torch.cat([state, action], dim=-1)))
+        weight = torch.nn.functional.softplus(self.second(hidden)) + 1e-3
+        return (weight * advantage).sum(-1)

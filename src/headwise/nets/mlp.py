@@ -1,0 +1,61 @@
+"""A multi-layer perceptron for a population."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from headwise.population import Initializer, Linear
+
+Activation: TypeAlias = Literal["relu", "tanh", "elu"]
+
+_ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "elu": torch.nn.functional.elu}
+
+
+class MLP(nn.Module):
+    """Linear layers with an activation after each: (P, *copies, B, in) to (P, *copies, B, last).
+
+    Args:
+        init: Where the first values come from.
+        in_features: Inputs.
+        hidden: The width of each layer.
+        activation: What follows each layer.
+        copies: Networks that each member has several of, as stacked axes.
+        gain: The gain of an orthogonal initialisation; None takes nn.Linear's own.
+    """
+
+    def __init__(
+        self,
+        init: Initializer,
+        in_features: int,
+        hidden: Sequence[int],
+        activation: Activation = "relu",
+        *,
+        copies: tuple[int, ...] = (),
+        gain: float | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = [in_features, *hidden]
+        self.out_features = sizes[-1]
+        self.layers = nn.ModuleList(
+            Linear(init, before, after, copies=copies, gain=gain)
+            for before, after in pairwise(sizes)
+        )
+        self._activation = _ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features of the inputs."""
+        for layer in self.layers:
+            x = self._activation(layer(x))
+        return x
+
+    def one(self, copy: int, x: Tensor) -> Tensor:
+        """The same for one of the copies alone: (P, B, in) to (P, B, last)."""
+        for layer in self.layers:
+            assert isinstance(layer, Linear)
+            x = self._activation(layer.one(copy, x))
+        return x

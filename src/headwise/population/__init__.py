@@ -1,0 +1,42 @@
+"""Populations: P members trained as one tensor program.
+
+This is the only room that names dimension 0, the member. Everywhere else dimensions are counted
+from the right, so the text of an algorithm is that of one member.
+"""
+
+from headwise.population.keys import Draws, Keys, Stream
+from headwise.population.layers import Initializer, LayerNorm, Linear
+from headwise.population.lift import lift
+from headwise.population.members import join_members, select_members
+from headwise.population.optim import Adam
+from headwise.population.packing import Packed
+from headwise.population.reduce import (
+    along,
+    finite_members,
+    member_mean,
+    member_sum,
+    per_member,
+)
+from headwise.population.rows import shuffled, slice_rows, take_rows
+
+__all__ = [
+    "Adam",
+    "Draws",
+    "Initializer",
+    "Keys",
+    "LayerNorm",
+    "Linear",
+    "Packed",
+    "Stream",
+    "along",
+    "finite_members",
+    "join_members",
+    "lift",
+    "member_mean",
+    "member_sum",
+    "per_member",
+    "select_members",
+    "shuffled",
+    "slice_rows",
+    "take_rows",
+]

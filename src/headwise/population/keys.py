@@ -1,0 +1,114 @@
+"""Keyed randomness: a number is a function of (member seed, stream, step, index), never of P.
+
+So a member draws the same numbers alone, in a population, and in a permuted one. The generator is
+Philox4x32-10, the same words as `cpp/core/rng.h`; on the CPU it is that code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.errors import ConfigError
+
+MAX_SEED = 2**64 - 1
+
+
+class Stream(IntEnum):
+    """Every use of chance in a learner, in one place; two uses never share numbers."""
+
+    INIT = 0
+    """Parameters; the step is the number of the tensor."""
+    ACT = 1
+    """Actions taken in the environment."""
+    EXPLORE = 2
+    """Whether and how to deviate from the greedy action."""
+    SHUFFLE = 3
+    """The order of a rollout's rows in an epoch."""
+    REPLAY = 4
+    """Rows drawn from replay."""
+    TARGET = 5
+    """Next actions in a bootstrap target."""
+    ACTOR = 6
+    """Actions in an actor's loss."""
+    EVALUATE = 7
+    """Actions taken in evaluation."""
+
+
+class Keys:
+    """The seeds of the members, and the uniform numbers that follow from them.
+
+    Args:
+        seeds: One seed for each member, whole numbers from 0, all different.
+        device: Where the numbers are wanted.
+    """
+
+    def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
+        self.seeds = _checked(seeds)
+        self.device = torch.device(device)
+        self._words = np.array(self.seeds, dtype=np.uint64)
+
+    @property
+    def num_members(self) -> int:
+        """How many members there are (P)."""
+        return len(self.seeds)
+
+    def uniform(self, stream: Stream, step: int, shape: Sequence[int]) -> Tensor:
+        """Numbers in [0, 1), float32, shape (P, *shape)."""
+        from headwise import _core
+
+        out = torch.empty(self.num_members, math.prod(shape))
+        _core.fill_uniforms(out.numpy(), self._words, int(stream), step)
+        return out.to(self.device).view(self.num_members, *shape)
+
+    def at(self, step: int) -> Draws:
+        """The draws of one moment."""
+        return Draws(self, step)
+
+
+class Draws:
+    """`Keys` bound to a step: what an algorithm is handed, so that it never sees the clock."""
+
+    def __init__(self, keys: Keys, step: int) -> None:
+        self._keys = keys
+        self._step = step
+
+    def uniform(self, stream: Stream, *shape: int) -> Tensor:
+        """Numbers in [0, 1), float32, shape (P, *shape)."""
+        return self._keys.uniform(stream, self._step, shape)
+
+    def normal(self, stream: Stream, *shape: int) -> Tensor:
+        """Standard normal numbers, float32, shape (P, *shape)."""
+        return to_normal(self.uniform(stream, *shape))
+
+
+def to_normal(uniform: Tensor) -> Tensor:
+    """Uniform numbers in [0, 1) as standard normal ones, each by itself."""
+    # Shifted by half a step of the 24-bit grid: symmetric about 1/2, and never 0 or 1.
+    return torch.erfinv(uniform.mul(2.0).add(2.0**-24 - 1.0)) * math.sqrt(2.0)
+
+
+def _checked(seeds: Sequence[int]) -> tuple[int, ...]:
+    checked = []
+    for seed in seeds:
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+        if not whole or not 0 <= seed <= MAX_SEED:
+            raise ConfigError(
+                "a seed is no whole number", got=seed, allowed="whole numbers from 0 to 2^64 - 1"
+            )
+        checked.append(int(seed))
+    if not checked:
+        raise ConfigError("a population needs at least one seed", got=list(seeds))
+    if len(set(checked)) < len(checked):
+        twice = sorted({seed for seed in checked if checked.count(seed) > 1})
+        raise ConfigError(
+            "a seed is given twice",
+            got=twice,
+            fix="Two members with one seed would be the same run; give each its own.",
+        )
+    return tuple(checked)

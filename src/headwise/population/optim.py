@@ -1,0 +1,121 @@
+"""Adam with a step size, a gradient length and a fate for each member."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from headwise.population.packing import Packed
+
+
+class Adam:
+    """Adam over packed parameters; nothing crosses members.
+
+    The gradient of a member is clipped to `max_norm` by its own length. A member whose gradient is
+    not finite has diverged: from then on it is left as it was, and the others never notice.
+
+    Args:
+        packed: The parameters and their gradients.
+        lr: The step size of each member, (P,).
+        betas: Decay of the running mean and square.
+        eps: Keeps the quotient finite.
+        max_norm: The longest gradient; None does not clip.
+    """
+
+    def __init__(
+        self,
+        packed: Packed,
+        lr: Tensor,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        max_norm: float | None = None,
+    ) -> None:
+        self.packed = packed
+        self.lr = lr.clone()
+        self.betas = betas
+        self.eps = eps
+        self.max_norm = max_norm
+        self.mean = torch.zeros_like(packed.values)
+        self.square = torch.zeros_like(packed.values)
+        self.count = 0
+        device = packed.values.device
+        self.alive = torch.ones(packed.num_members, dtype=torch.bool, device=device)
+        """Which members have not diverged, (P,)."""
+        self.norm = torch.zeros(packed.num_members, device=device)
+        """The length of each member's last gradient, before clipping, (P,)."""
+
+    def step(self) -> None:
+        """One step along the gradients, which are then forgotten."""
+        self.count += 1
+        if self.packed.values.device.type == "cpu":
+            self._step_compiled()
+        else:
+            self._step_tensors()
+        self.packed.zero_grad()
+
+    def _step_compiled(self) -> None:
+        from headwise import _core
+
+        _core.adam_step(
+            self.packed.values.numpy(),
+            self.packed.grads.numpy(),
+            self.mean.numpy(),
+            self.square.numpy(),
+            self.packed.offsets.numpy(),
+            self.packed.sizes.numpy(),
+            self.lr.numpy(),
+            self.alive.numpy(),
+            self.norm.numpy(),
+            self.count,
+            *self.betas,
+            self.eps,
+            self.max_norm or 0.0,
+        )
+
+    @torch.no_grad()
+    def _step_tensors(self) -> None:
+        """The same in tensor operations: for other devices, and the oracle of the compiled one."""
+        beta1, beta2 = self.betas
+        grads = self.packed.rows(self.packed.grads)
+        self.norm.copy_(torch.linalg.vector_norm(grads, dim=1))
+        self.alive &= torch.isfinite(self.norm)
+        alive = self.alive.unsqueeze(1)
+        if self.max_norm is not None:
+            grads = grads * (self.max_norm / (self.norm + 1e-6)).clamp_max(1.0).unsqueeze(1)
+        values, mean, square = (
+            self.packed.rows(flat) for flat in (self.packed.values, self.mean, self.square)
+        )
+        mean = torch.where(alive, mean.lerp(grads, 1.0 - beta1), mean)
+        square = torch.where(alive, square * beta2 + grads.square() * (1.0 - beta2), square)
+        correction1, correction2 = 1.0 - beta1**self.count, 1.0 - beta2**self.count
+        change = mean / (square.sqrt() / correction2**0.5 + self.eps)
+        change = change * (self.lr / correction1).unsqueeze(1)
+        values = torch.where(alive, values - change, values)
+        for flat, rows in (
+            (self.packed.values, values),
+            (self.mean, mean),
+            (self.square, square),
+        ):
+            self.packed.load_rows(flat, rows)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that a later step depends on, each with the member axis first."""
+        rows = self.packed.rows
+        return {
+            "values": rows(self.packed.values),
+            "mean": rows(self.mean),
+            "square": rows(self.square),
+            "lr": self.lr.clone(),
+            "alive": self.alive.clone(),
+            "count": torch.full_like(self.lr, self.count, dtype=torch.int64),
+        }
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+        self.packed.load_rows(self.packed.values, state["values"])
+        self.packed.load_rows(self.mean, state["mean"])
+        self.packed.load_rows(self.square, state["square"])
+        self.lr.copy_(state["lr"])
+        self.alive.copy_(state["alive"])
+        self.count = int(state["count"][0])

@@ -1,0 +1,78 @@
+"""All parameters of a network in one tensor, and their gradients in another.
+
+The optimiser, the clipping, the target network and the checkpoint then work on one tensor instead
+of dozens: fewer kernels, and less Python. Each parameter stays contiguous, (P, ...), so that a
+stacked layer is one batched product without a copy.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from headwise.errors import ConfigError
+
+
+class Packed:
+    """Re-homes the parameters of stacked modules into one flat tensor.
+
+    The modules go on working: their parameters, and the gradients that autograd writes, are views
+    of `values` and `grads`.
+    """
+
+    def __init__(self, *modules: nn.Module) -> None:
+        self.parameters = [p for module in modules for p in module.parameters()]
+        assert self.parameters, "a network without parameters"
+        self.num_members = self.parameters[0].shape[0]
+        assert all(p.shape[0] == self.num_members for p in self.parameters)
+        totals = [p.numel() for p in self.parameters]
+        self.sizes = torch.tensor(totals) // self.num_members
+        """How many numbers each parameter has for one member."""
+        self.offsets = torch.tensor([0, *totals]).cumsum(0)[:-1]
+        """Where each parameter begins."""
+        with torch.no_grad():
+            self.values = torch.cat([p.detach().reshape(-1) for p in self.parameters])
+            self.grads = torch.zeros_like(self.values)
+            for parameter, start, total in zip(
+                self.parameters, self.offsets.tolist(), totals, strict=True
+            ):
+                parameter.data = self.values[start : start + total].view(parameter.shape)
+                parameter.grad = self.grads[start : start + total].view(parameter.shape)
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers one member has."""
+        return self.values.numel() // self.num_members
+
+    def zero_grad(self) -> None:
+        """Forgets all gradients."""
+        self.grads.zero_()
+
+    def copy_from(self, other: Packed) -> None:
+        """Takes over the values of a network of the same shape."""
+        self.values.copy_(other.values)
+
+    def move_towards(self, other: Packed, rate: float) -> None:
+        """Moves a part of the way to another network: Polyak averaging."""
+        self.values.lerp_(other.values, rate)
+
+    def rows(self, flat: Tensor) -> Tensor:
+        """A tensor laid out like `values` with a row for each member, (P, N): for keeping."""
+        parts = zip(self.offsets.tolist(), self.sizes.tolist(), strict=True)
+        return torch.cat(
+            [flat[at : at + n * self.num_members].view(self.num_members, n) for at, n in parts], 1
+        )
+
+    def load_rows(self, flat: Tensor, rows: Tensor) -> None:
+        """The way back: writes rows (P, N) into a tensor laid out like `values`."""
+        if rows.shape != (self.num_members, self.num_parameters):
+            raise ConfigError(
+                "the parameters do not fit the network",
+                got=f"{tuple(rows.shape)} (members, numbers)",
+                allowed=str((self.num_members, self.num_parameters)),
+            )
+        column = 0
+        for at, n in zip(self.offsets.tolist(), self.sizes.tolist(), strict=True):
+            part = rows[:, column : column + n]
+            flat[at : at + n * self.num_members].view(self.num_members, n).copy_(part)
+            column += n

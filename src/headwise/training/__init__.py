@@ -1,0 +1,1 @@
+"""Training: memory, the one loop, and what surrounds it."""

@@ -1,0 +1,66 @@
+"""On-policy memory: the last T steps of every slot, as tensors (P, T, E, ...)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from headwise.algorithms.base import RolloutBatch
+from headwise.training.transition import Transition
+
+
+class Rollout:
+    """T steps of every slot; full after T, then taken as one batch and begun anew."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.size = 0
+        self._tensors: dict[str, Tensor] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether T steps have been taken in."""
+        return self.size == self.length
+
+    def add(self, step: Transition) -> None:
+        """Takes in one step of every slot; tensors are copied."""
+        parts = step.parts()
+        if not self._tensors:
+            self._tensors = {name: self._empty(x) for name, x in parts.items()}
+        for name, x in parts.items():
+            self._tensors[name][:, self.size].copy_(x)
+        self.size += 1
+
+    def take(self) -> RolloutBatch:
+        """All that was taken in; the next step begins a new rollout."""
+        assert self.full
+        self.size = 0
+        kept = self._tensors
+        return RolloutBatch(
+            obs=kept["obs"],
+            action=kept["action"],
+            reward=kept["reward"],
+            next_obs=kept["next_obs"],
+            terminated=kept["terminated"],
+            truncated=kept["truncated"],
+            valid=kept["valid"],
+            legal=kept.get("legal"),
+            extra={n.removeprefix("extra_"): x for n, x in kept.items() if n.startswith("extra_")},
+        )
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What has been taken in since the last batch."""
+        return {name: x[:, : self.size].clone() for name, x in self._tensors.items()}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+        self.size = 0
+        for name, x in state.items():
+            if name not in self._tensors:
+                shape = (x.shape[0], self.length, *x.shape[2:])
+                self._tensors[name] = torch.empty(shape, dtype=x.dtype, device=x.device)
+            self.size = x.shape[1]
+            self._tensors[name][:, : self.size].copy_(x)
+
+    def _empty(self, x: Tensor) -> Tensor:
+        return torch.empty(x.shape[0], self.length, *x.shape[1:], dtype=x.dtype, device=x.device)

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from headwise import ConfigError, EnvError, _core
+from headwise.envs.lander_vec import LanderVecEnv
+from headwise.envs.make import env_names, environments, make_vec
+from headwise.envs.native import NativeVecEnv
+from headwise.envs.probes import probes
+
+
+def test_every_environment_can_be_had_by_name():
+    names = env_names()
+    assert set(_core.environments()) <= set(names)
+    assert "Lander" in names
+    assert {f"probe/{name}" for name in probes.names()} <= set(names)
+    for name in names:
+        env = make_vec(name, [1, 2], 3)
+        assert env.reset().shape == (2, 3, env.obs_spec.size)
+        env.close()
+
+
+def test_a_name_an_id_and_settings():
+    assert isinstance(make_vec("HybridShoot", [0], 2), NativeVecEnv)
+    assert isinstance(make_vec("headwise/Lander-v0", [0], 2), LanderVecEnv)
+    assert isinstance(make_vec("probe/agree", [0], 2), probes.get("agree"))
+    env = make_vec(
+        "headwise/HybridShoot-v0", [0], 2, view="discrete", num_targets=4, max_episode_steps=1
+    )
+    assert env.spec.cardinalities == (4, 10, 10)
+    env.reset()
+    assert env.step(np.zeros((1, 2, 3), dtype=np.float32)).truncated.all()
+    assert make_vec("Lander", [0], 2, view="hybrid", bins=5).spec.cardinalities == (5, 0)
+    # The only view there is may be named, so that a study can name the view of every environment.
+    assert make_vec("ContextualDecoupler", [0], 2, view="discrete").spec.joint_size == 25
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "complaint"),
+    [
+        ("HybridShot", {}, "unknown environment; got 'HybridShot'.*Did you mean 'HybridShoot'"),
+        ("headwise/Landr-v0", {}, "Did you mean 'Lander'"),
+        ("probe/agre", {}, "Did you mean 'probe/agree'"),
+        ("agree", {}, "Did you mean 'probe/agree'"),
+        ("Lander-v3", {}, "unknown environment"),
+        ("HybridShoot", {"num_target": 3}, "Did you mean 'num_targets'"),
+        ("Lander", {"veiw": "hybrid"}, "setting of Lander.*Did you mean 'view'"),
+        ("probe/agree", {"view": "discrete"}, "setting of probe/agree"),
+        ("ContextualDecoupler", {"view": "hybrid"}, "one view only"),
+    ],
+)
+def test_misspelt_names_get_suggestions(name, settings, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        make_vec(name, [0], 2, **settings)
+
+
+@pytest.mark.parametrize("name", ["HybridShoot", "Lander", "probe/aim"])
+@pytest.mark.parametrize(
+    ("seeds", "num_slots", "complaint"),
+    [
+        ([], 2, "no members"),
+        ([0], 0, "num_slots"),
+        ([0], 1.5, "num_slots"),
+        ([-1], 2, "seed"),
+        ([2**64], 2, "seed"),
+        ([0.5], 2, "seed"),
+        (["x"], 2, "seed"),
+    ],
+)
+def test_impossible_populations(name, seeds, num_slots, complaint):
+    with pytest.raises(EnvError, match=f"{name}: .*{complaint}"):
+        make_vec(name, seeds, num_slots)
+
+
+def test_arrays_are_made_by_the_caller():
+    for name in ("HybridShoot", "Lander", "probe/aim"):
+        made = []
+
+        def allocate(shape, dtype, made=made):
+            made.append(np.zeros(shape, dtype))
+            return made[-1]
+
+        env = make_vec(name, [0, 1], 4, allocate=allocate)
+        env.reset()
+        assert any(np.shares_memory(env.reset(), array) for array in made)
+
+
+def test_others_may_add_their_own():
+    @environments.register("Mine")
+    def mine(seeds, num_slots, *, depth=1):
+        return ("mine", seeds, num_slots, depth)
+
+    try:
+        assert "Mine" in env_names()
+        assert make_vec("Mine", [3], 2, depth=4) == ("mine", [3], 2, 4)
+        with pytest.raises(ConfigError, match="Did you mean 'depth'"):
+            make_vec("Mine", [3], 2, dept=4)
+    finally:
+        environments._entries.pop("Mine")
