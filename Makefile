@@ -5,10 +5,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-CPP := $(wildcard cpp/*.cpp cpp/*/*.h)
-CODE := src tests examples
+CPP := $(wildcard cpp/*.cpp cpp/*/*.h tests/fuzz/*.cpp)
+KERNELS := $(wildcard cpp/*/*.inl)
+CODE := src tests examples benchmarks
 
-.PHONY: demo test lint types docs bench format stub clean
+.PHONY: demo test lint types docs bench sanitize format stub clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/robot_arm.py
@@ -28,8 +29,29 @@ types: $(VENV)/installed
 docs: $(VENV)/built
 	$(BIN)/mkdocs build --strict
 
+# What can be measured here; `make bench PEERS=peers/bin/python` compares it with others' packages.
 bench: $(VENV)/built
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks envs $(if $(PEERS),--peers $(PEERS))
+
+# Random calls of the compiled module under AddressSanitizer and UBSan, with every instruction set,
+# and the threads under ThreadSanitizer. Needs g++ and its sanitizer libraries.
+CALLS ?= 1000000
+CMAKE := CXX=g++ $(BIN)/cmake --no-warn-unused-cli -S . -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python)
+FUZZ = LD_PRELOAD="$(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	LSAN_OPTIONS=suppressions=tests/fuzz/lsan.supp:print_suppressions=0 PYTHONMALLOC=malloc \
+	$(BIN)/python tests/fuzz/fuzz_core.py --core 'build/sanitize/address/_core*.so'
+
+sanitize: $(VENV)/built
+	$(CMAKE) -B build/sanitize/address -DHEADWISE_SANITIZE=address
+	$(BIN)/cmake --build build/sanitize/address --target _core
+	$(FUZZ) --calls $(CALLS)
+	HEADWISE_ISA=avx2 $(FUZZ) --calls $$(($(CALLS) / 10)) --seed 1
+	HEADWISE_ISA=baseline $(FUZZ) --calls $$(($(CALLS) / 10)) --seed 2
+	$(CMAKE) -B build/sanitize/thread -DHEADWISE_SANITIZE=thread
+	$(BIN)/cmake --build build/sanitize/thread
+	build/sanitize/thread/races
 
 format: $(VENV)/installed
 	$(BIN)/ruff check --fix $(CODE)
@@ -51,6 +73,6 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt --no-build-isolation --editable '.[dev]'
 	touch $@
 
-$(VENV)/built: $(VENV)/installed $(CPP) CMakeLists.txt
+$(VENV)/built: $(VENV)/installed $(CPP) $(KERNELS) CMakeLists.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@

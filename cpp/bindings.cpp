@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -29,6 +30,12 @@ template <class T, long... Shape>
 using Array = nb::ndarray<T, nb::shape<Shape...>, nb::c_contig, nb::device::cpu>;
 
 std::string text_of(nb::handle value) { return nb::cast<std::string>(nb::repr(value)); }
+
+std::string name_of(nb::handle key) {
+  std::string name;
+  if (!nb::try_cast(key, name)) throw Fault("a name must be text; got " + text_of(key) + ".");
+  return name;
+}
 
 // --- settings -----------------------------------------------------------------------------------
 
@@ -96,7 +103,7 @@ typename E::Params params_from(const nb::dict& given) {
   typename E::Params params;
   const std::vector<Setting> settings = params.settings();
   for (const auto& [key, value] : given) {
-    const auto name = nb::cast<std::string>(key);
+    const std::string name = name_of(key);
     const auto found = std::ranges::find(settings, name, &Setting::name);
     if (found == settings.end()) {
       throw Fault(std::string(E::kName) + ": unknown setting '" + name + "'.");
@@ -166,13 +173,20 @@ class PyVecEnv {
  public:
   PyVecEnv(const std::string& name, int num_envs, const nb::dict& settings,
            std::optional<int> time_limit, int autoreset, int num_threads)
-      : env_(find_kind(name).make(num_envs, settings, time_limit, static_cast<Autoreset>(autoreset),
-                                  num_threads)) {}
+      : name_(name),
+        env_(find_kind(name).make(
+            within(name, "num_envs", num_envs, 1, 1 << 24), settings,
+            time_limit
+                ? std::optional(within(name, "max_episode_steps", *time_limit, 0, 1'000'000'000))
+                : std::nullopt,
+            static_cast<Autoreset>(within(name, "autoreset", autoreset, 0, 2)),
+            within(name, "num_threads", num_threads, 1, 1024))) {}
 
   void attach(Array<std::int32_t, -1, -1> choices, Array<float, -1, -1> ranges,
               Array<float, -1, -1> obs, Array<float, -1, -1> next_obs, Array<float, -1> reward,
               Array<bool, -1> terminated, Array<bool, -1> truncated,
               Array<float, -1> episode_return, Array<std::int32_t, -1> episode_length) {
+    const Turn turn(busy_);
     const auto n = static_cast<std::size_t>(env_->num_envs());
     const auto fits = [n](const auto& array, int columns) {
       return array.shape(0) == n && array.shape(1) == static_cast<std::size_t>(columns);
@@ -191,6 +205,7 @@ class PyVecEnv {
 
   void seed(Array<const std::uint64_t, -1> seeds, Array<const std::uint32_t, -1> lanes,
             const std::optional<Array<const bool, -1>>& mask) {
+    const Turn turn(busy_);
     const auto n = static_cast<std::size_t>(env_->num_envs());
     if (seeds.shape(0) != n || lanes.shape(0) != n) {
       throw Fault("seeds and lanes must be one for each slot.");
@@ -199,17 +214,20 @@ class PyVecEnv {
   }
 
   void reset(const std::optional<Array<const bool, -1>>& mask) {
+    const Turn turn(busy_);
     require_arrays();
     env_->reset(checked(mask));
   }
 
   void step() {
+    const Turn turn(busy_);
     require_arrays();
     const nb::gil_scoped_release release;
     env_->step();
   }
 
   void step_units(Array<const float, -1, -1> heads) {
+    const Turn turn(busy_);
     require_arrays();
     const auto columns = static_cast<std::size_t>(env_->num_choices() + env_->num_ranges());
     if (heads.shape(0) != static_cast<std::size_t>(env_->num_envs()) || heads.shape(1) != columns) {
@@ -220,15 +238,18 @@ class PyVecEnv {
   }
 
   [[nodiscard]] nb::bytes snapshot() const {
+    const Turn turn(busy_);
     const std::string bytes = env_->snapshot();
     return nb::bytes(bytes.data(), bytes.size());
   }
   void restore(const nb::bytes& bytes) {
+    const Turn turn(busy_);
     require_arrays();
-    env_->restore(std::string(bytes.c_str(), bytes.size()));
+    env_->restore({bytes.c_str(), bytes.size()});
   }
 
   [[nodiscard]] nb::dict state(int slot) const {
+    const Turn turn(busy_);
     check_slot(slot);
     nb::dict result;
     for (const Field& field : env_->fields(slot)) result[field.name.c_str()] = values_of(field);
@@ -237,12 +258,13 @@ class PyVecEnv {
 
   // Writes the given fields of a slot; if the result is impossible, the slot is as it was.
   void set_state(int slot, const nb::dict& values) {
+    const Turn turn(busy_);
     require_arrays();
     check_slot(slot);
     std::vector<Field> fields = env_->fields(slot);
     std::vector<std::pair<const Field*, std::vector<double>>> news, olds;
     for (const auto& [key, value] : values) {
-      const auto name = nb::cast<std::string>(key);
+      const std::string name = name_of(key);
       const auto field = std::ranges::find(fields, name, &Field::name);
       if (field == fields.end()) {
         std::string known;
@@ -253,6 +275,12 @@ class PyVecEnv {
       if (!nb::try_cast(value, numbers) || static_cast<int>(numbers.shape(0)) != count(*field)) {
         throw Fault("the state has another shape at '" + name + "'; got " + text_of(value) +
                     "; allowed: " + std::to_string(count(*field)) + " numbers.");
+      }
+      for (std::size_t i = 0; i < numbers.shape(0); ++i) {
+        if (!can_hold(*field, numbers.data()[i])) {
+          throw Fault(name_ + ": impossible state for slot " + std::to_string(slot) + " at '" +
+                      name + "'; got " + text_of(value) + "; allowed: whole numbers.");
+        }
       }
       news.emplace_back(&*field,
                         std::vector<double>(numbers.data(), numbers.data() + numbers.shape(0)));
@@ -270,6 +298,27 @@ class PyVecEnv {
   [[nodiscard]] VecEnvBase& env() const { return *env_; }
 
  private:
+  // One call at a time: a step lets other threads of Python run, and they may hold this object too.
+  class Turn {
+   public:
+    explicit Turn(std::atomic<bool>& busy) : busy_(busy) {
+      if (busy_.exchange(true)) throw Fault("the environment is in use by another thread.");
+    }
+    ~Turn() { busy_ = false; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    std::atomic<bool>& busy_;
+  };
+
+  static int within(const std::string& name, const char* what, int value, int low, int high) {
+    if (value < low || value > high) {
+      throw Fault(name + ": " + what + " is out of range; got " + std::to_string(value) +
+                  "; allowed: " + std::to_string(low) + " to " + std::to_string(high) + ".");
+    }
+    return value;
+  }
   void require_arrays() const {
     if (!attached_) throw Fault("the environment has no arrays yet. Call attach() first.");
   }
@@ -284,6 +333,10 @@ class PyVecEnv {
       throw Fault("there is no slot " + std::to_string(slot) + "; allowed: 0 to " +
                   std::to_string(env_->num_envs() - 1) + ".");
     }
+  }
+  static bool can_hold(const Field& field, double number) {
+    return !std::holds_alternative<std::int32_t*>(field.data) ||
+           (number == std::floor(number) && std::abs(number) <= 2147483647.0);
   }
   static int count(const Field& field) {
     return std::max(field.rows, 1) * std::max(field.columns, 1);
@@ -317,8 +370,10 @@ class PyVecEnv {
     return nb::make_tuple(nb::cast(numbers), field.rows, field.columns);
   }
 
+  const std::string name_;
   std::unique_ptr<VecEnvBase> env_;
   bool attached_ = false;
+  mutable std::atomic<bool> busy_{false};
 };
 
 }  // namespace
@@ -376,10 +431,12 @@ NB_MODULE(_core, m) {
             offsets.shape(0) != sizes.shape(0)) {
           throw Fault("one learning rate, norm and flag for each member, one size per offset.");
         }
+        const auto total = static_cast<std::int64_t>(value.shape(0));
         for (std::size_t k = 0; k < sizes.shape(0); ++k) {
           const std::int64_t begin = offsets.data()[k], size = sizes.data()[k];
-          const std::int64_t end = begin + size * static_cast<std::int64_t>(members);
-          if (begin < 0 || size < 0 || end > static_cast<std::int64_t>(value.shape(0))) {
+          // A quotient, because a product of what is given may be too large for a number.
+          if (begin < 0 || size < 0 || begin > total ||
+              (members > 0 && size > (total - begin) / static_cast<std::int64_t>(members))) {
             throw Fault("a parameter lies outside the tensor.");
           }
         }

@@ -10,8 +10,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-CODE = ["src", "tests", "examples"]
-CPP = sorted(map(str, (ROOT / "cpp").rglob("*.[hc]*")))
+CODE = ["src", "tests", "examples", "benchmarks"]
+CPP = sorted(
+    str(p)
+    for top in ("cpp", "tests")
+    for p in (ROOT / top).rglob("*.[hc]*")
+    if p.suffix in {".h", ".cpp"}
+)
 
 
 def run(*command):

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define HEADWISE_MANY_ISAS 1
@@ -15,9 +17,14 @@ namespace headwise {
 
 enum class Isa { kBaseline, kAvx2, kAvx512 };
 
+// HEADWISE_ISA=baseline or avx2 in the environment asks for less than the machine has, so that a
+// test can compare them.
 [[nodiscard]] inline Isa best_isa() noexcept {
 #if HEADWISE_MANY_ISAS
-  if (__builtin_cpu_supports("x86-64-v4")) return Isa::kAvx512;
+  const char* variable = std::getenv("HEADWISE_ISA");
+  const std::string_view asked = variable != nullptr ? variable : "";
+  if (asked == "baseline") return Isa::kBaseline;
+  if (asked != "avx2" && __builtin_cpu_supports("x86-64-v4")) return Isa::kAvx512;
   if (__builtin_cpu_supports("x86-64-v3")) return Isa::kAvx2;
 #endif
   return Isa::kBaseline;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -92,6 +93,28 @@ struct Setting {
   std::variant<bool*, int*, float*, Word*, Points*> place;
   std::string help;
 };
+
+// All settings and their values in a line, by which two environments can be told apart.
+[[nodiscard]] inline std::string text_of(const std::vector<Setting>& settings) {
+  struct Visitor {
+    std::string operator()(const Points* points) const {
+      std::string text;
+      for (const auto& [x, y] : *points) text += (*this)(&x) + "," + (*this)(&y) + " ";
+      return text;
+    }
+    std::string operator()(const Word* word) const { return std::to_string(word->value); }
+    std::string operator()(const float* number) const {  // all of its bits, not six digits
+      return std::to_string(std::bit_cast<std::uint32_t>(*number));
+    }
+    std::string operator()(const int* number) const { return std::to_string(*number); }
+    std::string operator()(const bool* flag) const { return *flag ? "1" : "0"; }
+  };
+  std::string text;
+  for (const Setting& setting : settings) {
+    text += setting.name + "=" + std::visit(Visitor{}, setting.place) + ";";
+  }
+  return text;
+}
 
 // A part of one slot's state, seen as an array of `shape` (rows, then columns; 0 means absent).
 struct Field {

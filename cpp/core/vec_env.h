@@ -6,8 +6,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/checksum.h"
 #include "core/env.h"
 #include "core/thread_pool.h"
 
@@ -43,7 +45,7 @@ class VecEnvBase {
   virtual void step() = 0;
   virtual void step_units(const float* heads) = 0;
   [[nodiscard]] virtual std::string snapshot() const = 0;
-  virtual void restore(const std::string& bytes) = 0;
+  virtual void restore(std::string_view bytes) = 0;
   [[nodiscard]] virtual std::vector<Field> fields(int slot) = 0;
   virtual void accept_state(int slot) = 0;
 
@@ -77,7 +79,9 @@ class VecEnv final : public VecEnvBase {
       : params_(std::move(params)),
         autoreset_(autoreset),
         blocks_(static_cast<std::size_t>((num_envs + W - 1) / W)),
-        threads_(static_cast<double>(num_envs) * E::kNanoseconds < kThreadsPay ? 1 : num_threads,
+        threads_(static_cast<double>(num_envs) * E::kNanoseconds < kThreadsPay
+                     ? 1
+                     : std::min(num_threads, static_cast<int>(blocks_.size())),
                  static_cast<int>(blocks_.size()), [this](int begin, int end) {
                    for (int b = begin; b < end; ++b) step_block(b);
                  }) {
@@ -166,23 +170,42 @@ class VecEnv final : public VecEnvBase {
     threads_.run();
   }
 
+  // A signature, the blocks as they are, and their checksum.
   [[nodiscard]] std::string snapshot() const override {
+    const std::string_view blocks(reinterpret_cast<const char*>(blocks_.data()), size_of_blocks());
+    const std::uint64_t sum = checksum(blocks);
     std::string bytes = signature();
-    const auto* begin = reinterpret_cast<const char*>(blocks_.data());
-    bytes.append(begin, blocks_.size() * sizeof(Block));
+    bytes.reserve(bytes.size() + blocks.size() + sizeof(sum));
+    bytes.append(blocks).append(reinterpret_cast<const char*>(&sum), sizeof(sum));
     return bytes;
   }
 
-  void restore(const std::string& bytes) override {
+  void restore(std::string_view bytes) override {
     const std::string expected = signature();
-    const std::size_t size = blocks_.size() * sizeof(Block);
-    if (bytes.size() != expected.size() + size || !bytes.starts_with(expected)) {
-      throw Fault(std::string(E::kName) + ": the snapshot is of another environment; allowed: " +
-                  expected + " and " + std::to_string(size) + " bytes.");
+    const std::size_t size = size_of_blocks();
+    std::uint64_t sum = 0;
+    if (bytes.size() != expected.size() + size + sizeof(sum) || !bytes.starts_with(expected)) {
+      throw Fault(
+          std::string(E::kName) +
+          ": the snapshot is of another environment, of other settings or of another number "
+          "of slots.");
     }
-    std::memcpy(static_cast<void*>(blocks_.data()), bytes.data() + expected.size(), size);
+    const std::string_view blocks = bytes.substr(expected.size(), size);
+    std::memcpy(&sum, blocks.data() + size, sizeof(sum));
+    if (sum != checksum(blocks)) {
+      throw Fault(std::string(E::kName) + ": the snapshot is damaged.");
+    }
+    std::memcpy(static_cast<void*>(blocks_.data()), blocks.data(), size);
     started_ = true;
-    for (int n = 0; n < num_envs_; ++n) show(n);
+    for (int n = 0; n < num_envs_; ++n) {
+      const Block& block = block_of(n);
+      show(n);
+      io_.reward[n] = 0.0f;
+      io_.terminated[n] = block.ended[n % W] == kTerminated;
+      io_.truncated[n] = block.ended[n % W] == kTruncated;
+      io_.episode_return[n] = block.episode_return[n % W];
+      io_.episode_length[n] = block.elapsed[n % W];
+    }
   }
 
   [[nodiscard]] std::vector<Field> fields(int slot) override {
@@ -197,8 +220,9 @@ class VecEnv final : public VecEnvBase {
     Block& block = block_of(slot);
     const int i = slot % W;
     std::string complaint = E::check(block.state, i, params_);
-    if (block.elapsed[i] < 0 || (time_limit_ > 0 && block.elapsed[i] >= time_limit_)) {
-      complaint = "elapsed must be from 0 to " + std::to_string(time_limit_ - 1);
+    const std::int32_t most = time_limit_ > 0 ? time_limit_ - 1 : kMaxElapsed;
+    if (block.elapsed[i] < 0 || block.elapsed[i] > most) {
+      complaint = "elapsed must be from 0 to " + std::to_string(most);
     }
     if (!complaint.empty()) {
       throw Fault(std::string(E::kName) + ": impossible state for slot " + std::to_string(slot) +
@@ -213,10 +237,12 @@ class VecEnv final : public VecEnvBase {
     typename E::State state;
     Slots<W> slots;
     std::int32_t elapsed[W];
-    std::int32_t ended[W];
+    std::int32_t ended[W];  // 0 while it is running
     float episode_return[W];
   };
   static_assert(std::is_trivially_copyable_v<Block>);
+  static constexpr std::int32_t kTerminated = 1, kTruncated = 2;
+  static constexpr std::int32_t kMaxElapsed = 1'000'000'000;  // where the count of steps stops
 
   void require_start() const {
     if (!started_) throw Fault(std::string(E::kName) + ": step before reset. Call reset() first.");
@@ -333,11 +359,11 @@ class VecEnv final : public VecEnvBase {
   }
 
   void account(Block& block, int i, int n, const Outcome<W>& outcome) {
-    const int elapsed = ++block.elapsed[i];
+    const int elapsed = block.elapsed[i] += block.elapsed[i] < kMaxElapsed ? 1 : 0;
     const bool terminated = outcome.terminated[i] != 0;
     const bool truncated = !terminated && time_limit_ > 0 && elapsed >= time_limit_;
     block.episode_return[i] += outcome.reward[i];
-    block.ended[i] = terminated || truncated ? 1 : 0;
+    block.ended[i] = terminated ? kTerminated : truncated ? kTruncated : 0;
     io_.reward[n] = outcome.reward[i];
     io_.terminated[n] = terminated;
     io_.truncated[n] = truncated;
@@ -351,12 +377,14 @@ class VecEnv final : public VecEnvBase {
     io_.episode_length[n] = 0;
   }
 
+  [[nodiscard]] std::size_t size_of_blocks() const { return blocks_.size() * sizeof(Block); }
   [[nodiscard]] std::string signature() const {
-    return std::string("headwise/") + E::kName + "/1/" + std::to_string(num_envs_) + "/" +
-           std::to_string(sizeof(Block)) + "\n";
+    return std::string("headwise/") + E::kName + "/2/" + std::to_string(num_envs_) + "/" +
+           std::to_string(sizeof(Block)) + "/" + std::to_string(settings_sum_) + "\n";
   }
 
   Params params_;
+  const std::uint64_t settings_sum_ = checksum(text_of(params_.settings()));
   const Autoreset autoreset_;
   std::vector<std::uint32_t> options_;  // of the choice heads
   std::vector<std::int32_t> zeros_;     // as many

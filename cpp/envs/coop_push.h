@@ -206,10 +206,13 @@ struct CoopPush {
         reach = std::max({reach, std::abs(point[0]), std::abs(point[1])});
       }
     }
-    // A step moves a particle by its speed, and overlap pushes by a few radii at most.
+    // Bodies that start on top of each other part once; after that a step moves a particle by its
+    // speed, and overlap pushes by a few radii at most.
+    const int bodies = params.sizes.particles + params.sizes.boulders;
     const float step =
         params.dt * static_cast<float>(params.num_physics_steps) + coop_push::kCollide;
-    reach += params.start_noise + step * static_cast<float>(limit > 0 ? limit : 1'000'000);
+    reach += params.start_noise + coop_push::kCollide * static_cast<float>(bodies) +
+             step * static_cast<float>(limit > 0 ? limit : 1'000'000);
     const int size = obs_size(params);
     std::fill_n(low, size, -reach / kObsScale);
     std::fill_n(high, size, reach / kObsScale);

@@ -37,7 +37,7 @@ struct Rules {
 namespace headwise {
 
 // The cell that the Hilbert curve over a `width` x `width` grid (a power of two) visits as its
-// d-th. It starts at (0, 0), moves to +x first and ends at (width - 1, 0).
+// d-th. It starts at (0, 0) and ends at (width - 1, 0).
 [[nodiscard]] constexpr std::array<int, 2> hilbert_cell(int d, int width) noexcept {
   int x = 0, y = 0;
   for (int side = 1; side < width; side *= 2, d /= 4) {

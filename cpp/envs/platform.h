@@ -164,6 +164,7 @@ struct Platform {
     if (!within(state.vx[i], 0, platform::kMaxVx)) return "vx must be from 0 to 100";
     if (!within(state.vy[i], -platform::kMaxVy, platform::kMaxVy))
       return "vy must be from -200 to 200";
+    if (!within(state.frames[i], 0, platform::kMaxFrames)) return "frames must be from 0 to 2000";
     for (int e = 0; e < 2; ++e) {
       if (!within(state.enemy_x[e][i], platform::kLeft[e],
                   platform::kRight[e] - platform::kEntityWidth)) {

@@ -12,7 +12,7 @@ from headwise.envs.types import StepBatch
 PILE = {  # everything on top of everything: bodies that are pushed apart as far as can be
     "particles": [[0.0, 0.0]] * 8 + [[1.0, 0.0]] * 8,
     "boulders": [[0.0, 0.0]] * 8,
-    "landmarks": [[5.0, 5.0], [-30.0, 2.0]],
+    "landmarks": [[5.0, 5.0], [-7.0, 2.0]],
 }
 VARIANTS = {
     "ContextualDecoupler": [{}, {"one_hot": True, "num_options": 7}],

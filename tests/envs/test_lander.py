@@ -233,6 +233,16 @@ def test_no_time_limit(backend, limit):
         assert obs in envs.observation_space
 
 
+@pytest.mark.parametrize(("limit", "steps"), [(7, 7), (None, 1000), (1050, 1050)])
+def test_the_time_limit_given_to_make(limit, steps):
+    env = gym.make(ID, view="continuous", max_episode_steps=limit)
+    obs, _ = env.reset(seed=0)
+    for step in range(1, steps + 1):
+        obs, _, terminated, truncated, _ = env.step(hovering(obs[None])[0])
+        assert truncated == (step == steps)
+        assert not terminated
+
+
 def hovering(obs):
     """Engines that keep a lander in the air, upright, above the middle."""
     x, y, vx, vy, angle, turning = obs[:, :6].T
@@ -295,7 +305,7 @@ def test_calls_out_of_order_are_refused():
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"view": "hybird"}, "Did you mean 'hybrid'"),
+        ({"view": "hybridd"}, "Did you mean 'hybrid'"),
         ({"bins": 1}, "bins"),
         ({"bins": 2.5}, "bins"),
         ({"max_episode_steps": -2}, "max_episode_steps"),

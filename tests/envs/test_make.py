@@ -39,11 +39,11 @@ def test_a_name_an_id_and_settings():
     [
         ("HybridShot", {}, "unknown environment; got 'HybridShot'.*Did you mean 'HybridShoot'"),
         ("headwise/Landr-v0", {}, "Did you mean 'Lander'"),
-        ("probe/agre", {}, "Did you mean 'probe/agree'"),
+        ("probe/agrees", {}, "Did you mean 'probe/agree'"),
         ("agree", {}, "Did you mean 'probe/agree'"),
         ("Lander-v3", {}, "unknown environment"),
         ("HybridShoot", {"num_target": 3}, "Did you mean 'num_targets'"),
-        ("Lander", {"veiw": "hybrid"}, "setting of Lander.*Did you mean 'view'"),
+        ("Lander", {"views": "hybrid"}, "setting of Lander.*Did you mean 'view'"),
         ("probe/agree", {"view": "discrete"}, "setting of probe/agree"),
         ("ContextualDecoupler", {"view": "hybrid"}, "one view only"),
     ],

@@ -1,4 +1,5 @@
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,3 +151,10 @@ def test_bad_calls_change_nothing(name, probe):
     assert env.snapshot() == before
     with pytest.raises(EnvError, match="a member and a slot"):
         probe(seeds=[], num_slots=2)
+
+
+def test_the_docs_name_every_probe():
+    page = (Path(__file__).parents[2] / "docs" / "probes.md").read_text()
+    for name, probe in probes.items():
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+        assert ", ".join(map(str, probe.spec.heads)) in row

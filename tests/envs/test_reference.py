@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,3 +108,12 @@ def test_it_can_be_measured_again(capsys, monkeypatch):
     )
     reference.main(64)
     assert capsys.readouterr().out.startswith('    ("HybridShoot", "dependent", "hybrid"): (')
+
+
+def test_the_docs_show_the_stored_scores():
+    page = (Path(__file__).parents[2] / "docs" / "scores.md").read_text()
+    for task in tasks():
+        scores = reference_score(task.name, **task.settings)
+        numbers = " | ".join(f"{s.mean:.5g} ± {s.error:.2g}" for s in (scores.random, scores.best))
+        assert f"| {task.name} | {task.mode or '-'} | {task.view} | {numbers} |" in page
+    assert normalise(21.0, "HybridShoot", view="hybrid") == pytest.approx(0.61, abs=0.005)

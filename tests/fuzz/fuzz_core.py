@@ -10,6 +10,7 @@ access or undefined behaviour either, and no memory kept.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import importlib.machinery
 import importlib.util
@@ -26,6 +27,16 @@ ALLOWED = (ValueError, TypeError, OverflowError)
 NUMBERS = (-1, 0, 1, 2, 3, 5, 7, 10, 16, 17, 100, 1000, 10_000, 10**6, 2**31 - 1, 2**31, -(2**31),
            2**40, 2**63, -1e30, 1e-30, 0.1, 0.2, 0.5, 1.5, 1e4, 1e9, 1e38, 1e300, float("nan"),
            float("inf"), True, None, "2", b"2", [], [1], {})  # fmt: skip
+
+
+CHUNK = 50_000
+"""Calls after which all environments are let go and the memory in use is counted."""
+
+MOST_GROWTH = 1_000_000
+"""Bytes by which it may grow, for what Python, numpy and nanobind keep in tables of their own."""
+
+MOST_NUMBERS = 20_000
+"""Of observations in one environment."""
 
 
 def load_core(path: str | None) -> None:
@@ -59,7 +70,7 @@ class Fuzzer:
             (self.make, 6), (self.forget, 2), (self.attach, 2), (self.seed_slots, 5),
             (self.reset, 10), (self.step, 40), (self.step_units, 20), (self.snapshot, 4),
             (self.restore, 6), (self.state, 5), (self.set_state, 12), (self.ask, 3),
-            (self.functions, 3),
+            (self.functions, 3), (self.adam_step, 2),
         ]  # fmt: skip
         weights = np.array([weight for _, weight in self.moves], dtype=float)
         self.odds = np.cumsum(weights / weights.sum())
@@ -130,6 +141,8 @@ class Fuzzer:
         if self.chance(0.03):
             limit, mode, threads = self.pick(NUMBERS), self.pick(NUMBERS), self.pick(NUMBERS)
         env = self.core.VecEnv(name, num_envs, settings, limit, mode, threads)
+        if env.num_envs * env.obs_size > MOST_NUMBERS:
+            return  # nothing against it, but a million calls should end some day
         if len(self.envs) >= self.most_envs:
             self.envs.pop(int(self.rng.integers(len(self.envs))))
         self.envs.append(Held(name, env, mode))
@@ -323,6 +336,26 @@ class Fuzzer:
         self.core.fill_uniforms(out, seeds, int(words[0]), key)
         assert ((out >= 0) & (out < 1)).all()
 
+    def adam_step(self) -> None:
+        members, total = self.pick([0, 1, 2, 5]), self.pick([0, 1, 40, 200])
+        tensors = [self.rng.normal(size=total).astype(np.float32) for _ in range(4)]
+        tensors[3] = np.abs(tensors[3])
+        sizes = self.rng.integers(0, 9, self.pick([0, 1, 3]))
+        offsets = np.cumsum(sizes * members) - sizes * members
+        if self.chance(0.2) and len(sizes):
+            wild = [-1, 10**6, 2**62, -(2**63), 2**63 - 1]
+            self.pick([sizes, offsets])[0] = self.pick(wild)
+        if self.chance(0.1):
+            tensors[0][:1] = self.pick([np.nan, np.inf])
+        rates, alive = np.full(members, 1e-3, np.float32), np.ones(members, np.bool_)
+        if self.chance(0.1):
+            rates = self.pick([rates[:-1], rates.astype(float), None])
+        count = self.pick([0, 1, 1000, -1, 2**62])
+        self.core.adam_step(
+            *tensors, offsets, sizes, rates, alive, np.zeros(members, np.float32), count,
+            0.9, 0.999, 1e-8, self.pick([0.0, 0.5, np.inf, np.nan]),
+        )  # fmt: skip
+
 
 class Held:
     """An environment, the arrays it writes to, and its autoreset mode."""
@@ -363,20 +396,33 @@ def main() -> None:
     parser.add_argument("--core", help="the compiled module to load; a pattern may be given")
     options = parser.parse_args()
     load_core(options.core)
-    start, done, chunk = time.perf_counter(), 0, 50_000
+    start, done = time.perf_counter(), 0
     total: Counter[str] = Counter()
+    in_use: list[int] = []
     while done < options.calls:
-        calls = min(chunk, options.calls - done)
+        calls = min(CHUNK, options.calls - done)
         fuzzer = Fuzzer(options.seed + done)
         fuzzer.run(calls)
         total += fuzzer.outcomes
         done += calls
         del fuzzer
         gc.collect()
-        sys.stdout.write(f"{done} calls, {time.perf_counter() - start:.0f} s\n")
+        in_use.append(allocated_bytes())
+        sys.stdout.write(f"{done} calls, {time.perf_counter() - start:.0f} s, {in_use[-1]} bytes\n")
         sys.stdout.flush()
     for outcome, count in sorted(total.items()):
         sys.stdout.write(f"{count:9d}  {outcome}\n")
+    if len(in_use) > 2 and in_use[-1] > in_use[1] + MOST_GROWTH:
+        sys.exit(f"memory in use has grown from {in_use[1]} to {in_use[-1]} bytes")
+
+
+def allocated_bytes() -> int:
+    """The memory in use, as the sanitizer's allocator counts it; 0 without one."""
+    count = getattr(ctypes.CDLL(None), "__sanitizer_get_current_allocated_bytes", None)
+    if count is None:
+        return 0
+    count.restype = ctypes.c_size_t
+    return int(count())
 
 
 if __name__ == "__main__":

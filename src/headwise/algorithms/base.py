@@ -147,6 +147,8 @@ class AlgorithmConfig:
     """Discount of the next step's value."""
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the encoders."""
+    bins: int | dict[str, int] | None = None
+    """Bins of a Range head, to treat it as options: one number, or numbers by head."""
 
     def __post_init__(self) -> None:
         self.require("lr", 0.0, math.inf, open_low=True)
@@ -167,6 +169,17 @@ class AlgorithmConfig:
                     f"{self.name} setting {name!r} is out of range",
                     got=value,
                     allowed=f"{bracket}{low:g}, {high:g}]",
+                )
+
+    def require_count(self, *names: str) -> None:
+        """Refuses settings that are not whole numbers from 1."""
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigError(
+                    f"{self.name} setting {name!r} must be a count",
+                    got=value,
+                    allowed="whole numbers from 1",
                 )
 
     def member_values(self, name: str, keys: Keys) -> Tensor:

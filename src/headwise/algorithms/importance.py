@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from headwise.population import power
+
 _TINY = 1e-8
 """Keeps zero importance everywhere from being 0 / 0 (an untrained critic has it)."""
 
@@ -14,7 +16,7 @@ def importance_weights(importance: Tensor, alpha: float, floor: float = 0.0) -> 
     alpha 0 gives every head the same; alpha 1 gives shares of the importance itself. A floor mixes
     in the uniform weights, so that no head is starved.
     """
-    powered = (importance + _TINY).pow(alpha)
+    powered = power(importance + _TINY, alpha)
     weights = powered / powered.sum(-1, keepdim=True)
     return weights if floor == 0.0 else floor / weights.shape[-1] + (1.0 - floor) * weights
 

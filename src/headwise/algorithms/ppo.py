@@ -31,7 +31,6 @@ from headwise.algorithms.diagnostics import (
     head_gradients,
 )
 from headwise.algorithms.importance import annealed_alpha, importance_weights
-from headwise.errors import ConfigError
 from headwise.factorizations.base import Blueprint, Judged, offered
 from headwise.factorizations.critics import Importance
 from headwise.factorizations.layout import Layout
@@ -130,9 +129,7 @@ class PPO(AlgorithmConfig):
         self.require("importance_floor", 0.0, 1.0)
         self.require("anneal_share", 0.0, 1.0)
         self.require("kl_coef", 0.0, 100.0)
-        for name in ("rollout", "minibatch", "epochs"):
-            if (value := getattr(self, name)) < 1:
-                raise ConfigError(f"ppo setting {name!r} is too small", got=value, allowed="from 1")
+        self.require_count("rollout", "minibatch", "epochs")
 
     def build(self, task: Task) -> PPOLearner:
         """The learner."""

@@ -19,6 +19,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from headwise.envs.lander_pool import OBS_SIZE, Backend, new_lander, open_pool
+from headwise.envs.registration import limit_given_to_make
 from headwise.errors import ConfigError, EnvError, SpaceError
 from headwise.registry import unknown
 from headwise.spaces import ActionCodec, ActionSpec, Choice, Range, View, ViewKind
@@ -73,6 +74,8 @@ class LanderEnv(gymnasium.Env[NDArray[np.float32], Any]):
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
+        if max_episode_steps is None:
+            max_episode_steps = limit_given_to_make()
         self._limit = checked_limit(max_episode_steps)
         self.render_mode = _checked_render_mode(render_mode)
         self._view = View(ENGINES, view, bins=bins)

@@ -23,6 +23,9 @@ from headwise.factorizations.base import (
 )
 from headwise.factorizations.critics import ValueCritic
 from headwise.factorizations.prefix import Prefix, ordered
+from headwise.factorizations.soft import Soft
+from headwise.factorizations.soft_chain import ChainSoft
+from headwise.factorizations.soft_concat import ConcatSoft
 from headwise.factorizations.stacks import PolicyStack
 from headwise.factorizations.values import chosen, max_centred
 from headwise.nets import MLP
@@ -149,3 +152,9 @@ class AR(Factorization):
     def value(self, blueprint: Blueprint) -> Value:
         """V and a chain of advantage networks."""
         return ARValue(blueprint, self.order)
+
+    def soft(self, blueprint: Blueprint) -> Soft:
+        """A chain of actors over numbers, then a chain of the critics' branches over options."""
+        if blueprint.layout.num_choices:
+            return ChainSoft(blueprint, self.order, ARPolicy)
+        return ConcatSoft(blueprint, lambda own: ARPolicy(own, self.order))

@@ -17,6 +17,8 @@ from headwise.factorizations.base import (
     factorizations,
 )
 from headwise.factorizations.critics import ValueCritic
+from headwise.factorizations.soft import Soft
+from headwise.factorizations.soft_independent import IndependentSoft
 from headwise.factorizations.stacks import PolicyStack, for_each_head
 from headwise.factorizations.values import chosen, max_centred
 from headwise.nets import Dueling
@@ -101,6 +103,10 @@ class IndependentValue(nn.Module):
         soft = value + temperature * torch.logsumexp(scaled, dim=-1)
         return torch.log_softmax(scaled, dim=-1), soft
 
+    def options(self, action: Tensor) -> Tensor:
+        """The columns of `soft_heads` that an action picks, (..., H)."""
+        return self.layout.choice_columns(action)
+
 
 @factorizations.register("independent")
 @dataclass(frozen=True, kw_only=True)
@@ -120,3 +126,7 @@ class Independent(Factorization):
     def value(self, blueprint: Blueprint) -> Value:
         """A dueling network for each head."""
         return IndependentValue(blueprint)
+
+    def soft(self, blueprint: Blueprint) -> Soft:
+        """A SAC learner for each head."""
+        return IndependentSoft(blueprint)

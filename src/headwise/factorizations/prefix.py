@@ -68,6 +68,25 @@ class Prefix:
             parts.append(numbers * self._scale + self._shift)
         return torch.cat(parts, dim=-1)
 
+    def embed_relaxed(self, options: Tensor, action: Tensor) -> Tensor:
+        """The same with options given as weights (..., D, K), so that gradients reach them."""
+        layout, parts = self.layout, []
+        if len(self._options):
+            places = [layout.choice_of[int(head)] for head in self._options.tolist()]
+            weights = options[..., places, : self._width].flatten(-2)
+            parts.append(weights.index_select(-1, self._kept))
+        if len(self._numbers):
+            columns = []
+            for head in self._numbers.tolist():
+                if head in layout.choice_of:  # a cut-up Range: the mean number of its bin
+                    weights = options[..., layout.choice_of[head], :]
+                    number = torch.arange(weights.shape[-1], device=weights.device)
+                    columns.append((weights * number).sum(-1))
+                else:
+                    columns.append(action[..., head])
+            parts.append(torch.stack(columns, dim=-1) * self._scale + self._shift)
+        return torch.cat(parts, dim=-1)
+
     def inputs(self, obs: Tensor, action: Tensor) -> Tensor:
         """The inputs of all heads' networks at once, (..., H, B, O + Z)."""
         seen = self.embed(action).unsqueeze(-3) * self.visible.unsqueeze(-2)

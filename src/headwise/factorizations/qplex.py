@@ -15,6 +15,8 @@ from torch import Tensor
 from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
 from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.shared import SharedPolicy
+from headwise.factorizations.soft import Soft, need_options
+from headwise.factorizations.soft_branching import BranchingSoft
 from headwise.factorizations.values import BranchingValue
 from headwise.nets import Mixer
 from headwise.nets.mixer import MixerKind
@@ -22,6 +24,8 @@ from headwise.nets.mixer import MixerKind
 
 class MixedValue(BranchingValue):
     """V and max-centred advantages in a mixer that sees the embedding, without its gradient."""
+
+    soft_heads = None  # type: ignore[assignment]  # a mixture has no soft value in closed form
 
     def __init__(self, blueprint: Blueprint, width: int, kind: MixerKind) -> None:
         super().__init__(blueprint)
@@ -70,3 +74,8 @@ class QPLEX(Factorization):
     def value(self, blueprint: Blueprint) -> Value:
         """V and max-centred advantages in a mixer."""
         return MixedValue(blueprint, self.mixer_width, self.mixer)
+
+    def soft(self, blueprint: Blueprint) -> Soft:
+        """SAC-BDQ with its advantages in a mixer."""
+        need_options(blueprint.spec, self.name)
+        return BranchingSoft(blueprint, self.mixer_width)

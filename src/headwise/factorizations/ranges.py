@@ -13,8 +13,8 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
+from headwise.population import softplus
 from headwise.population.keys import to_normal
 
 RangeKind: TypeAlias = Literal["squashed", "clipped", "beta"]

@@ -21,6 +21,8 @@ from headwise.factorizations.base import (
 )
 from headwise.factorizations.critics import ValueCritic
 from headwise.factorizations.heads import Heads
+from headwise.factorizations.soft import Soft
+from headwise.factorizations.soft_concat import ConcatSoft
 from headwise.factorizations.spread import Spread
 from headwise.factorizations.values import BranchingValue
 from headwise.nets import MLP
@@ -119,3 +121,7 @@ class Shared(Factorization):
     def value(self, blueprint: Blueprint) -> Value:
         """V + A_h for each head by itself."""
         return SharedValue(blueprint)
+
+    def soft(self, blueprint: Blueprint) -> Soft:
+        """SAC-Concat: an actor over all heads, critics that see the whole action."""
+        return ConcatSoft(blueprint, SharedPolicy)

@@ -80,5 +80,9 @@ class BranchingValue(nn.Module):
         gains = temperature * torch.logsumexp(scaled, dim=-1)
         return torch.log_softmax(scaled, dim=-1), self._soft_columns(value, gains)
 
+    def options(self, action: Tensor) -> Tensor:
+        """The columns of `soft_heads` that an action picks, (..., D)."""
+        return self.layout.choice_columns(action)
+
     def _soft_columns(self, value: Tensor, gains: Tensor) -> Tensor:
         return (value + gains.sum(-1)).unsqueeze(-1)

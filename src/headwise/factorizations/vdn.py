@@ -8,6 +8,8 @@ from typing import ClassVar
 from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
 from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.shared import SharedPolicy
+from headwise.factorizations.soft import Soft, need_options
+from headwise.factorizations.soft_branching import BranchingSoft
 from headwise.factorizations.values import BranchingValue
 
 
@@ -31,3 +33,8 @@ class VDN(Factorization):
     def value(self, blueprint: Blueprint) -> Value:
         """V and max-centred advantages that add up."""
         return BranchingValue(blueprint)
+
+    def soft(self, blueprint: Blueprint) -> Soft:
+        """SAC-BDQ: options from the critic itself, numbers from an actor."""
+        need_options(blueprint.spec, self.name)
+        return BranchingSoft(blueprint)

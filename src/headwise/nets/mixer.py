@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from headwise.population import Initializer, Linear
+from headwise.population import Initializer, Linear, elu, softplus
 
 MixerKind: TypeAlias = Literal["paper", "qplex"]
 
@@ -26,6 +26,7 @@ class Mixer(nn.Module):
         width: Hidden units of the mixture (E).
         kind: Which rule.
         action_size: For `qplex`, the size of the action's embedding.
+        copies: Mixers that each member has several of, as stacked axes.
     """
 
     def __init__(
@@ -36,26 +37,36 @@ class Mixer(nn.Module):
         width: int,
         kind: MixerKind = "paper",
         action_size: int = 0,
+        *,
+        copies: tuple[int, ...] = (),
     ) -> None:
         super().__init__()
         self.kind = kind
         self.num_heads = num_heads
         self.width = width
         if kind == "paper":
-            self.first = Linear(init, state_size, num_heads * width)
-            self.second = Linear(init, state_size, width)
+            self.first = Linear(init, state_size, num_heads * width, copies=copies)
+            self.second = Linear(init, state_size, width, copies=copies)
         else:
-            self.first = Linear(init, state_size + action_size, width)
-            self.second = Linear(init, width, num_heads)
+            self.first = Linear(init, state_size + action_size, width, copies=copies)
+            self.second = Linear(init, width, num_heads, copies=copies)
 
     def forward(self, advantage: Tensor, state: Tensor, action: Tensor | None = None) -> Tensor:
         """The mixture, given the state and, for `qplex`, the embedded joint action."""
         if self.kind == "paper":
             first = self.first(state).abs().view(*advantage.shape, self.width)
-            hidden = torch.nn.functional.elu((advantage.unsqueeze(-1) * first).sum(-2))
+            hidden = elu((advantage.unsqueeze(-1) * first).sum(-2))
             mixed: Tensor = (hidden * self.second(state).abs()).sum(-1)
             return mixed
         assert action is not None
         hidden = torch.relu(self.first(torch.cat([state, action], dim=-1)))
-        weight = torch.nn.functional.softplus(self.second(hidden)) + 1e-3
+        weight = softplus(self.second(hidden)) + 1e-3
         return (weight * advantage).sum(-1)
+
+    def slope_at_zero(self, state: Tensor) -> Tensor:
+        """How much each advantage counts near zero, (..., B, H): what a small step down costs."""
+        assert self.kind == "paper"
+        first = self.first(state).abs()
+        first = first.view(*first.shape[:-1], self.num_heads, self.width)
+        slope: Tensor = (first * self.second(state).abs().unsqueeze(-2)).sum(-1)
+        return slope

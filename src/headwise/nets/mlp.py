@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from headwise.population import Initializer, Linear
+from headwise.population import Initializer, Linear, elu
 
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
 
-_ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "elu": torch.nn.functional.elu}
+_ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "elu": elu}
 
 
 class MLP(nn.Module):
@@ -45,17 +45,17 @@ class MLP(nn.Module):
             Linear(init, before, after, copies=copies, gain=gain)
             for before, after in pairwise(sizes)
         )
-        self._activation = _ACTIVATIONS[activation]
+        self.activation = _ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of the inputs."""
         for layer in self.layers:
-            x = self._activation(layer(x))
+            x = self.activation(layer(x))
         return x
 
     def one(self, copy: int, x: Tensor) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, last)."""
         for layer in self.layers:
             assert isinstance(layer, Linear)
-            x = self._activation(layer.one(copy, x))
+            x = self.activation(layer.one(copy, x))
         return x

@@ -18,6 +18,7 @@ from headwise.population.reduce import (
     per_member,
 )
 from headwise.population.rows import shuffled, slice_rows, take_rows
+from headwise.population.steady import elu, power, softplus
 
 __all__ = [
     "Adam",
@@ -29,14 +30,17 @@ __all__ = [
     "Packed",
     "Stream",
     "along",
+    "elu",
     "finite_members",
     "join_members",
     "lift",
     "member_mean",
     "member_sum",
     "per_member",
+    "power",
     "select_members",
     "shuffled",
     "slice_rows",
+    "softplus",
     "take_rows",
 ]

@@ -7,6 +7,7 @@ for each head or a pair of twin critics; they are one more stacked axis, not a P
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -70,24 +71,67 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(P, *copies, B, in) to (P, *copies, B, out)."""
-        if self.out_features == 1:
-            # A product with a single column is another routine for one member than for many, and
-            # would round differently; a sum along the row is the same for all.
-            return (x * self.weight.transpose(-1, -2)).sum(-1, keepdim=True) + self.bias
         stack = x.shape[:-2]
-        flat = torch.baddbmm(self.bias.flatten(0, -3), x.flatten(0, -3), self.weight.flatten(0, -3))
-        return flat.view(*stack, *flat.shape[-2:])
+        if len(stack) > 1:
+            # One input for several copies may have no strides of its own; see _Affine.
+            x = x.flatten(0, -3).contiguous()
+        out = _affine(x, self.weight.flatten(0, -3), self.bias.flatten(0, -3))
+        return out.view(*stack, *out.shape[-2:])
 
-    def one(self, copy: int, x: Tensor) -> Tensor:
+    def one(self, copy: int | tuple[int, ...], x: Tensor) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, out)."""
-        weight, bias = self.weight.select(-3, copy), self.bias.select(-3, copy)
-        if self.out_features == 1:
-            return (x * weight.transpose(-1, -2)).sum(-1, keepdim=True) + bias
-        return torch.baddbmm(bias, x, weight)
+        numbers = copy if isinstance(copy, tuple) else (copy,)
+        weight: Tensor = self.weight
+        bias: Tensor = self.bias
+        for number in numbers:  # the copies' axes follow the member's
+            weight, bias = weight.select(1, number), bias.select(1, number)
+        return _affine(x, weight, bias)
 
     def extra_repr(self) -> str:
         """The sizes, for printing."""
         return f"{self.in_features} -> {self.out_features}, stack {tuple(self.weight.shape[:-2])}"
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """X W + b for a stack of matrices."""
+    out: Tensor = _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Affine(torch.autograd.Function):
+    """x W + b that rounds the same for one matrix as for a stack of them.
+
+    Left to itself, autograd hands on gradients with whatever strides it finds. For one member they
+    may be others than for many, and the routine for other strides rounds differently; so gradients
+    are made contiguous. A product with a single column, too, is another routine for one matrix than
+    for many; a sum along the row is the same for all.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        if weight.shape[-1] == 1:
+            return (x * weight.transpose(-1, -2)).sum(-1, keepdim=True) + bias
+        return torch.baddbmm(bias, x, weight)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0], inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        need_x, need_weight, need_bias = ctx.needs_input_grad
+        grad = grad.contiguous()
+        to_x = to_weight = None
+        if weight.shape[-1] == 1:
+            to_x = grad * weight.transpose(-1, -2) if need_x else None
+            to_weight = (x * grad).sum(-2).unsqueeze(-1) if need_weight else None
+        else:
+            to_x = torch.bmm(grad, weight.transpose(-1, -2)) if need_x else None
+            to_weight = torch.bmm(x.transpose(-1, -2), grad) if need_weight else None
+        return to_x, to_weight, grad.sum(-2, keepdim=True) if need_bias else None
 
 
 class LayerNorm(nn.Module):

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from headwise.algorithms.base import Algorithm, Metrics, ReplayPlan, RolloutPlan
+from headwise.algorithms.base import (
+    Acted,
+    Algorithm,
+    Metrics,
+    ReplayBatch,
+    ReplayPlan,
+    RolloutBatch,
+    RolloutPlan,
+)
 from headwise.envs.types import StepBatch, VecEnv
 from headwise.population import Keys, Stream
 from headwise.training.binning import Binning
@@ -64,7 +75,9 @@ class Loop:
         if self.obs is None:
             self.obs = self._upload(self.env.reset())
         acted = self.algorithm.act(self.obs, self.keys.at(self.ticks))
-        step = self.env.step(self.binning.to_env(acted.action).cpu().numpy())
+        # A member that has diverged may act by NaN; it goes on with something instead.
+        action = self.binning.to_env(acted.action).nan_to_num(0.0)
+        step = self.env.step(action.cpu().numpy())
         self.ticks += 1
         self.episodes.add(step, self.env_steps)
         self.memory.add(self._transition(acted_on=self.obs, acted=acted, step=step))
@@ -83,11 +96,11 @@ class Loop:
             uniform = self.keys.uniform(Stream.REPLAY, self.updates, (plan.batch_size, 2))
             self._update(self.memory.sample(uniform, self.gamma))
 
-    def _update(self, batch) -> None:  # noqa: ANN001
+    def _update(self, batch: RolloutBatch | ReplayBatch) -> None:
         self.metrics = self.algorithm.update(batch, self.keys.at(self.updates))
         self.updates += 1
 
-    def _transition(self, acted_on: Tensor, acted, step: StepBatch) -> Transition:  # noqa: ANN001
+    def _transition(self, acted_on: Tensor, acted: Acted, step: StepBatch) -> Transition:
         return Transition(
             obs=acted_on,
             acted=acted,
@@ -98,6 +111,6 @@ class Loop:
             valid=self._upload(step.valid),
         )
 
-    def _upload(self, array) -> Tensor:  # noqa: ANN001
+    def _upload(self, array: NDArray[Any]) -> Tensor:
         # The environment's arrays are overwritten by its next step, so nothing keeps a view.
         return torch.from_numpy(array).to(self.keys.device, copy=True)

@@ -1,0 +1,249 @@
+"""Soft actor-critic over heads, with every factorization: discrete, continuous or both.
+
+The factorization says what policy and critics look like (`factorizations/soft*.py`); the algorithm
+is the same for all: twin critics on a soft target, an actor where there is one, and temperatures
+that hold each head's entropy at its target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from headwise.algorithms.base import (
+    Acted,
+    AlgorithmConfig,
+    Metrics,
+    PerMember,
+    ReplayBatch,
+    ReplayPlan,
+    RolloutBatch,
+    Task,
+    algorithms,
+)
+from headwise.algorithms.returns import td_target
+from headwise.algorithms.schedules import linear
+from headwise.algorithms.temperature import Temperatures
+from headwise.factorizations.base import Blueprint, offered
+from headwise.factorizations.layout import Layout
+from headwise.factorizations.soft import Soft
+from headwise.nets import Activation
+from headwise.population import Adam, Draws, Initializer, Packed, Stream, member_mean
+
+
+@algorithms.register("sac")
+@dataclass(frozen=True, kw_only=True)
+class SAC(AlgorithmConfig):
+    """Soft actor-critic."""
+
+    name: ClassVar[str] = "sac"
+
+    replay: int = 100_000
+    """Transitions kept for each member."""
+    batch_size: int = 256
+    """Rows of a gradient step."""
+    warmup: int = 1000
+    """Transitions before the first gradient step."""
+    updates_per_step: float = 0.25
+    """Gradient steps for each environment step of a member."""
+    tau: float = 0.01
+    """How far the target critics move towards the online ones at each update."""
+    n_step: int = 1
+    """Steps of reward before the next value."""
+    target_entropy: PerMember = 0.5
+    """Entropy that Choice heads should have, as a fraction of the largest. Lower it where good play
+    is nearly deterministic: 0.1 or 0.2 for a few hundred options with one right answer."""
+    target_entropy_end: PerMember | None = None
+    """What the fraction becomes in the end; None leaves it as it is."""
+    target_entropy_share: float = 1.0
+    """Share of the run over which it does."""
+    per_head_temperature: bool = False
+    """A temperature for every head, instead of one for all Choices and one for all Ranges."""
+    first_temperature: float = 0.2
+    """Where temperatures begin."""
+    actor_lr_scale: float = 0.5
+    """The actor's step size as a multiple of the critics'."""
+    max_grad_norm: float = 1.0
+    """The longest gradient of a member's actor or critics."""
+    gumbel_start: float = 2.0
+    """Softness of relaxed options at the start (shared)."""
+    gumbel_decay: float = 0.9995
+    """What it is multiplied with at each update."""
+    gumbel_floor: float = 0.01
+    """The least it becomes."""
+    activation: Activation = "tanh"
+    """The activation of actor and critics."""
+    branch_width: int = 32
+    """Width of each half of the layer above a branching critic's outputs."""
+    policy_gain: float = 2.0**0.5
+    """Gain of the actor's output layer at the start."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("tau", "target_entropy", "target_entropy_share"):
+            self.require(name, 0.0, 1.0)
+        if self.target_entropy_end is not None:
+            self.require("target_entropy_end", 0.0, 1.0)
+        self.require("updates_per_step", 0.0, 100.0, open_low=True)
+        self.require("first_temperature", 0.0, 1e3, open_low=True)
+        self.require("actor_lr_scale", 0.0, 100.0)
+        self.require_count("replay", "batch_size", "n_step")
+
+    def build(self, task: Task) -> SACLearner:
+        """The learner."""
+        return SACLearner(self, task)
+
+
+class SACLearner:
+    """A population of SAC learners."""
+
+    def __init__(self, config: SAC, task: Task) -> None:
+        self.config = config
+        kind = task.factorization
+        kind.check(task.spec)
+        self.layout = Layout(task.spec, task.device)
+        blueprint = Blueprint(
+            layout=self.layout,
+            obs_size=task.obs_size,
+            init=Initializer(task.keys),
+            hidden=config.hidden,
+            activation=config.activation,
+            branch_width=config.branch_width,
+            state_std=True,
+            log_std_bounds=(-5.0, 1.0),
+            policy_gain=config.policy_gain,
+        )
+        self.soft: Soft = offered(kind, "soft", config.name)(blueprint)
+        self.critic: Any = self.soft.make_critic()
+        self.target: Any = self.soft.make_critic()
+        self._packed, self._packed_target = Packed(self.critic), Packed(self.target)
+        lr = config.member_values("lr", task.keys)
+        self.critic_optimiser = Adam(self._packed, lr, max_norm=config.max_grad_norm)
+        self.actor_optimiser: Adam | None = None
+        if self.soft.actor is not None:
+            self.actor_optimiser = Adam(
+                Packed(self.soft.actor), lr * config.actor_lr_scale, max_norm=config.max_grad_norm
+            )
+        self.temperatures = Temperatures(
+            self.layout,
+            task.keys,
+            config.first_temperature,
+            per_head=config.per_head_temperature,
+            lr=lr,
+        )
+        self.plan = ReplayPlan(
+            config.replay, config.batch_size, config.warmup, config.updates_per_step, config.n_step
+        )
+        self.updates = 0
+        self._num_updates = max(task.total_steps * config.updates_per_step, 1.0)
+        self._fraction = config.member_values("target_entropy", task.keys)
+        end = "target_entropy" if config.target_entropy_end is None else "target_entropy_end"
+        self._fraction_end = config.member_values(end, task.keys)
+
+    @property
+    def alive(self) -> Tensor:
+        """Which members have not diverged, (P,)."""
+        alive = self.critic_optimiser.alive & self.temperatures.optimiser.alive
+        return alive if self.actor_optimiser is None else alive & self.actor_optimiser.alive
+
+    @property
+    def fraction(self) -> Tensor:
+        """The share of the largest entropy that Choice heads should have now, (P,)."""
+        span = self.config.target_entropy_share * self._num_updates
+        return linear(self._fraction, self._fraction_end, self.updates, span)
+
+    # --- acting ---------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
+        """Actions drawn from the policy."""
+        uniform = draws.uniform(Stream.ACT, obs.shape[-2], self.soft.num_uniforms)
+        action = self.soft.sample(self.critic, obs, uniform, self.temperatures(), legal)
+        return Acted(action, {})
+
+    @torch.no_grad()
+    def policy(
+        self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
+    ) -> Tensor:
+        """The mode of the policy, or a draw from it."""
+        if uniform is None:
+            return self.soft.mode(self.critic, obs, legal)
+        return self.soft.sample(self.critic, obs, uniform, self.temperatures(), legal)
+
+    # --- learning -------------------------------------------------------------------------------
+
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Metrics:
+        """One gradient step of critics, actor and temperatures on rows drawn from the past."""
+        assert isinstance(batch, ReplayBatch)
+        rows = batch.reward.shape[-1]
+        alpha = self.temperatures()
+        with torch.no_grad():
+            uniform = draws.uniform(Stream.TARGET, rows, self.soft.num_uniforms)
+            following = self.soft.soft_value(
+                self.target, batch.next_obs, uniform, alpha, batch.next_legal
+            )
+            target = td_target(
+                batch.reward.unsqueeze(-1),
+                following,
+                batch.terminated.unsqueeze(-1),
+                batch.discount.unsqueeze(-1),
+            ).unsqueeze(-3)
+        predicted = self.soft.predict(self.critic, batch.obs, batch.action)
+        # The sum over both critics and all columns, the mean over rows.
+        critic_loss = member_mean((predicted - target).square().sum((-3, -1)))
+        torch.autograd.backward(critic_loss.sum())
+        self.critic_optimiser.step()
+        self._packed_target.move_towards(self._packed, self.config.tau)
+
+        metrics = self._improve(
+            batch, draws.uniform(Stream.ACTOR, rows, self.soft.num_noise), alpha
+        )
+        self.updates += 1
+        return metrics | {
+            "train/critic_loss": critic_loss.detach(),
+            "train/q_values": member_mean(predicted.detach()),
+            "train/grad_norm": self.critic_optimiser.norm.clone(),
+        }
+
+    def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> Metrics:
+        """A step of the actor, where there is one, and of the temperatures."""
+        softness = self.config.gumbel_start * self.config.gumbel_decay**self.updates
+        gumbel = torch.tensor(max(softness, self.config.gumbel_floor), device=noise.device)
+        loss, entropy = self.soft.actor_loss(
+            self.critic, batch.obs, noise, alpha, gumbel, batch.legal
+        )
+        metrics: Metrics = {}
+        if loss is not None and self.actor_optimiser is not None:
+            torch.autograd.backward(loss.sum())
+            self._packed.zero_grad()  # the critics are a constant to the actor
+            self.actor_optimiser.step()
+            metrics["train/actor_loss"] = loss.detach()
+        return metrics | self.temperatures.update(entropy, self.fraction)
+
+    # --- keeping --------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that later updates depend on."""
+        state = {f"critic.{n}": x for n, x in self.critic_optimiser.state_dict().items()}
+        state |= {f"alpha.{n}": x for n, x in self.temperatures.optimiser.state_dict().items()}
+        if self.actor_optimiser is not None:
+            state |= {f"actor.{n}": x for n, x in self.actor_optimiser.state_dict().items()}
+        state["target"] = self._packed_target.rows(self._packed_target.values)
+        state["updates"] = torch.full_like(self._fraction, self.updates, dtype=torch.int64)
+        return state
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {n.removeprefix(prefix): x for n, x in state.items() if n.startswith(prefix)}
+
+        self.critic_optimiser.load_state_dict(part("critic."))
+        self.temperatures.optimiser.load_state_dict(part("alpha."))
+        if self.actor_optimiser is not None:
+            self.actor_optimiser.load_state_dict(part("actor."))
+        self._packed_target.load_rows(self._packed_target.values, state["target"])
+        self.updates = int(state["updates"].max())

@@ -1,0 +1,76 @@
+"""How much randomness is worth: temperatures that are tuned until entropy meets its target."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from headwise.factorizations.layout import Layout
+from headwise.population import Adam, Keys, Packed, member_mean
+
+
+class Temperatures(nn.Module):
+    """Temperatures of every head, (P, H), learned in log space.
+
+    Discrete and continuous heads have one each, or every head has its own. The target entropy of a
+    Choice is a fraction of the largest there is, log n; that of a Range is minus one.
+
+    Args:
+        layout: The heads.
+        keys: The members' seeds.
+        first: The first temperature of all.
+        per_head: Whether every head has its own.
+        lr: Step size of each member, (P,).
+    """
+
+    def __init__(
+        self, layout: Layout, keys: Keys, first: float, *, per_head: bool, lr: Tensor
+    ) -> None:
+        super().__init__()
+        is_choice = torch.zeros(layout.num_heads, dtype=torch.bool, device=layout.device)
+        is_choice[layout.choices] = True
+        groups = torch.arange(layout.num_heads, device=layout.device)
+        if not per_head:
+            groups = torch.where(is_choice, 0, 1)
+            groups = groups - groups.min()  # one kind of head alone is group 0
+        num_groups = int(groups.max()) + 1
+        self._group = groups
+        self._members_of = torch.nn.functional.one_hot(groups, num_groups).float()  # (H, groups)
+        most = [math.log(n) if n else 0.0 for n in layout.spec.cardinalities]
+        self._most = torch.tensor(most, device=layout.device)
+        self._is_choice = is_choice
+        shape = (keys.num_members, num_groups)
+        self.log_alpha = nn.Parameter(torch.full(shape, math.log(first), device=layout.device))
+        self.optimiser = Adam(Packed(self), lr)
+
+    def forward(self) -> Tensor:
+        """The temperature of each head, (P, H), as a constant."""
+        return self.log_alpha.detach().exp().index_select(-1, self._group)
+
+    def target(self, fraction: Tensor) -> Tensor:
+        """The target entropy of each head, (P, H), for fractions (P,) of the largest."""
+        return torch.where(self._is_choice, fraction.unsqueeze(-1) * self._most, -1.0)
+
+    def update(self, entropy: Tensor, fraction: Tensor) -> dict[str, Tensor]:
+        """Raises temperatures where entropy (P, B, H) is below target, lowers them elsewhere."""
+        mean = entropy.detach().mean(-2)
+        target = self.target(fraction)
+        surplus = (mean - target) @ self._members_of  # (P, groups): summed over a group's heads
+        loss = (self.log_alpha * surplus).sum(-1)
+        torch.autograd.backward(loss.sum())
+        self.optimiser.step()
+        alpha = self()
+        return {
+            "train/ent_coef_loss": loss.detach(),
+            "train/ent_coef": member_mean(alpha),
+            "heads/alpha": alpha,
+            "heads/entropy": mean,
+            "heads/target_entropy": target,
+            "warn/temperature": (alpha > RUNAWAY).any(-1).float(),
+        }
+
+
+RUNAWAY = 50.0
+"""A temperature above this drowns any reward: its target entropy cannot be reached."""

@@ -1,0 +1,110 @@
+"""What SAC needs of a factorization, and what all of them share.
+
+Temperatures are one number for each head, (P, H). Critics come in pairs, stacked: (P, 2, B, ...).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from headwise.errors import ConfigError
+from headwise.factorizations.layout import Layout
+from headwise.spaces import ActionSpec
+
+TWINS = 2
+
+
+class ActorLoss(NamedTuple):
+    """What an actor is trained with, and how random it is."""
+
+    loss: Tensor | None
+    """(P,), or None where there is no actor."""
+    entropy: Tensor
+    """Of each head, (P, B, H): exact for a Choice, minus the log-density drawn for a Range."""
+
+
+class Soft(Protocol):
+    """Maximum-entropy learning over heads."""
+
+    actor: Any
+    """The module that the actor's loss trains, or None where the critic itself is the policy."""
+    num_columns: int
+    """Values for one action (G): 1, or H where each head has its own."""
+    num_uniforms: int
+    """Uniform numbers that one action takes."""
+    num_noise: int
+    """Uniform numbers that one differentiable action takes in the actor's loss."""
+
+    def make_critic(self) -> nn.Module:
+        """Twin critics; each call begins with the same values."""
+
+    def sample(
+        self, critic: nn.Module, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """Actions in the learner's form (P, B, H), drawn from the policy."""
+
+    def mode(self, critic: nn.Module, obs: Tensor, legal: Tensor | None) -> Tensor:
+        """The actions to take when chance is not wanted."""
+
+    def predict(self, critic: nn.Module, obs: Tensor, action: Tensor) -> Tensor:
+        """What both critics think of given actions, (P, 2, B, G)."""
+
+    def soft_value(
+        self, critic: nn.Module, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """The value of states with the entropy to come, by the less hopeful critic, (P, B, G)."""
+
+    def actor_loss(
+        self,
+        critic: nn.Module,
+        obs: Tensor,
+        noise: Tensor,
+        alpha: Tensor,
+        gumbel_temperature: Tensor,
+        legal: Tensor | None,
+    ) -> ActorLoss:
+        """What the actor is trained with; the critic is a constant to it."""
+
+
+def twice(x: Tensor) -> Tensor:
+    """Inputs (..., B, F) for both critics, (..., 2, B, F), without a copy."""
+    return x.unsqueeze(-3).expand(*x.shape[:-2], TWINS, *x.shape[-2:])
+
+
+def part_layout(layout: Layout, heads: Tensor) -> Layout:
+    """The layout of some heads alone; conditions on others are not carried over."""
+    numbers = heads.tolist()
+    spec = layout.spec
+    part = ActionSpec(tuple(spec.names[h] for h in numbers), tuple(spec.heads[h] for h in numbers))
+    return Layout(part, layout.device)
+
+
+def temperatures_of(alpha: Tensor, heads: Tensor) -> Tensor:
+    """Temperatures (P, H) of some heads, shaped to go with (P, B, n)."""
+    return alpha.index_select(-1, heads).unsqueeze(-2)
+
+
+def lesser(values: Tensor) -> Tensor:
+    """The less hopeful of twin values (P, 2, B, G)."""
+    return values.amin(-3)
+
+
+def straight_through(log_probs: Tensor, uniform: Tensor, temperature: Tensor) -> Tensor:
+    """One-hot options (..., D, K) that pass gradients on as if they were a Gumbel-softmax."""
+    gumbel = -torch.log(-torch.log(uniform.clamp(1e-6, 1.0 - 1e-6)))
+    soft = torch.softmax((log_probs + gumbel) / temperature, dim=-1)
+    hard = torch.zeros_like(soft).scatter_(-1, soft.argmax(-1, keepdim=True), 1.0)
+    return hard - soft.detach() + soft
+
+
+def need_options(spec: ActionSpec, name: str) -> None:
+    """Refuses a branching critic for an action without options: it would be SAC-Concat."""
+    if not spec.num_choices:
+        raise ConfigError(
+            f"SAC with factorization {name!r} branches over options, and this action has none",
+            got=str(spec),
+            fix="Use factorization='shared', which is the same thing here.",
+        )

@@ -1,0 +1,200 @@
+"""SAC-BDQ: the critic's advantages are the discrete policy, an actor has the continuous part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwise.factorizations.base import Blueprint
+from headwise.factorizations.heads import pick_options
+from headwise.factorizations.shared import SharedPolicy
+from headwise.factorizations.soft import (
+    TWINS,
+    ActorLoss,
+    lesser,
+    part_layout,
+    temperatures_of,
+    twice,
+)
+from headwise.factorizations.values import chosen, max_centred
+from headwise.nets import Dueling, Mixer
+from headwise.population import Initializer, member_mean
+
+
+class BranchingCritics(nn.Module):
+    """V(s, a_c) and A_h(s, a_c, .) twice, with a mixer if the advantages do not just add up."""
+
+    def __init__(self, blueprint: Blueprint, num_inputs: int, mixer_width: int) -> None:
+        super().__init__()
+        layout = blueprint.layout
+        self.net = Dueling(
+            blueprint.init,
+            num_inputs,
+            layout.total_options,
+            blueprint.hidden,
+            blueprint.branch_width,
+            blueprint.activation,
+            copies=(TWINS,),
+            orthogonal=blueprint.orthogonal,
+        )
+        self.mixer: Mixer | None = None
+        if mixer_width:
+            self.mixer = Mixer(
+                blueprint.init,
+                layout.num_choices,
+                self.net.embedding_size,
+                mixer_width,
+                copies=(TWINS,),
+            )
+
+    def effective(self, advantage: Tensor, embedding: Tensor) -> Tensor:
+        """Advantages (P, 2, B, D, K) in units of the mixture: what options are drawn by."""
+        if self.mixer is None:
+            return advantage
+        return advantage * self.mixer.slope_at_zero(embedding).unsqueeze(-1)
+
+    def mix(self, advantage: Tensor, embedding: Tensor) -> Tensor:
+        """Chosen advantages (P, 2, B, D) as one number, (P, 2, B)."""
+        if self.mixer is None:
+            return advantage.sum(-1)
+        mixed: Tensor = self.mixer(advantage, embedding)
+        return mixed
+
+
+class BranchingSoft:
+    """Q = V(s, a_c) + mixture of A_h(s, a_c, a_h); heads are drawn from softmax(A_h / alpha).
+
+    In a mixture A_h stands for what it contributes, its slope at zero times A_h.
+    """
+
+    num_columns = 1
+
+    def __init__(self, blueprint: Blueprint, mixer_width: int = 0) -> None:
+        self.layout = blueprint.layout
+        self._blueprint = blueprint
+        self._mixer_width = mixer_width
+        self.actor: Any = None
+        self._num_range_uniforms = 0
+        if self.layout.num_ranges:
+            ranges = part_layout(self.layout, self.layout.ranges)
+            self.actor = SharedPolicy(replace(blueprint, layout=ranges))
+            self._num_range_uniforms = self.actor.num_uniforms
+        self.num_uniforms = self.layout.num_choices + self._num_range_uniforms
+        self.num_noise = self.num_uniforms
+
+    def make_critic(self) -> BranchingCritics:
+        """Twin critics."""
+        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
+        num_inputs = self._blueprint.obs_size + self.layout.num_ranges
+        return BranchingCritics(own, num_inputs, self._mixer_width)
+
+    def sample(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """Numbers from the actor, then options from the first critic's softmax."""
+        numbers, _ = self._draw_numbers(obs, uniform)
+        _, advantage, embedding = self._branches(critic, obs, numbers, legal)
+        scaled = critic.effective(advantage, embedding) / self._t(alpha).unsqueeze(-1)
+        log_policy = torch.log_softmax(scaled, dim=-1)
+        options = pick_options(log_policy.select(-4, 0), uniform[..., : self.layout.num_choices])
+        return self.layout.columns(options, numbers)
+
+    def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
+        """The actor's mode, then the first critic's best options."""
+        numbers = None if self.actor is None else self.actor.to_unit(self.actor.mode(obs))
+        _, advantage, _ = self._branches(critic, obs, numbers, legal)
+        return self.layout.columns(advantage.select(-4, 0).argmax(-1).float(), numbers)
+
+    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+        """V plus the mixture of the advantages of the options taken, (P, 2, B, 1)."""
+        numbers = self.layout.range_columns(action) if self.layout.num_ranges else None
+        options = self.layout.choice_columns(action)
+        value, advantage, embedding = self._branches(critic, obs, numbers, None)
+        picked = chosen(advantage, twice(options)) * twice(self._in_use(action))
+        mixed: Tensor = critic.mix(picked, embedding)
+        return (value + mixed).unsqueeze(-1)
+
+    def soft_value(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """The value of states with the entropy to come, (P, B, 1)."""
+        numbers, log_prob = self._draw_numbers(obs, uniform)
+        value, _ = self._over_options(critic, obs, numbers, uniform, alpha, legal)
+        if log_prob is not None:
+            t = temperatures_of(alpha, self.layout.ranges)
+            value = value - (t * log_prob).sum(-1, keepdim=True)
+        return value
+
+    def actor_loss(
+        self,
+        critic: Any,
+        obs: Tensor,
+        noise: Tensor,
+        alpha: Tensor,
+        gumbel_temperature: Tensor,
+        legal: Tensor | None,
+    ) -> ActorLoss:
+        """Minus the soft value by the numbers chosen; without Ranges there is no actor."""
+        numbers, log_prob = self._draw_numbers(obs, noise)
+        value, entropy = self._over_options(critic, obs, numbers, noise, alpha, legal)
+        if log_prob is None:
+            return ActorLoss(None, self.layout.columns(entropy, None))
+        t = temperatures_of(alpha, self.layout.ranges)
+        gain = value - (t * log_prob).sum(-1, keepdim=True)
+        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob))
+
+    # --- the pieces -----------------------------------------------------------------------------
+
+    def _branches(
+        self, critic: Any, obs: Tensor, numbers: Tensor | None, legal: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """V (P, 2, B), max-centred A (P, 2, B, D, K), and the embedding that a mixer sees."""
+        x = twice(obs if numbers is None else torch.cat([obs, numbers], dim=-1))
+        embedding = critic.net.embed(x)
+        value, flat = critic.net.outputs(embedding)
+        allowed = None if legal is None else legal.unsqueeze(-4)
+        centred = max_centred(self.layout, self.layout.pad(flat), allowed)
+        return value, centred, embedding.detach()
+
+    def _over_options(
+        self,
+        critic: Any,
+        obs: Tensor,
+        numbers: Tensor | None,
+        uniform: Tensor,
+        alpha: Tensor,
+        legal: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """The soft value over discrete heads (P, B, 1), and their entropies (P, B, D)."""
+        value, advantage, embedding = self._branches(critic, obs, numbers, legal)
+        t = self._t(alpha)
+        scaled = critic.effective(advantage, embedding) / t.unsqueeze(-1)
+        log_policy = torch.log_softmax(scaled, dim=-1)
+        entropy = -(log_policy.exp() * log_policy).sum(-1)  # (P, 2, B, D)
+        likely = self.layout.activity(log_policy).index_select(-1, self.layout.choices)
+        if critic.mixer is None:
+            # In closed form: E[A_h] + alpha H_h = alpha log sum exp(A_h / alpha).
+            total = value + (likely * t * torch.logsumexp(scaled, dim=-1)).sum(-1)
+        else:
+            shared = uniform[..., : self.layout.num_choices].unsqueeze(-3)
+            drawn = pick_options(log_policy, shared.expand(entropy.shape))
+            mixed = critic.mix(chosen(advantage, drawn.long()), embedding)
+            total = value + mixed + (likely * t * entropy).sum(-1)
+        return lesser(total.unsqueeze(-1)), (likely * entropy).select(-3, 0)
+
+    def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Values of the Range heads (P, B, C) from the actor, and their log-densities."""
+        if self.actor is None:
+            return None, None
+        raw, judged = self.actor.sample(obs, uniform[..., self.layout.num_choices :])
+        return self.actor.to_unit(raw), judged.log_prob
+
+    def _t(self, alpha: Tensor) -> Tensor:
+        """Temperatures of the Choice heads, shaped to go with (P, 2, B, D)."""
+        return temperatures_of(alpha, self.layout.choices).unsqueeze(-3)
+
+    def _in_use(self, action: Tensor) -> Tensor:
+        return self.layout.active(action).index_select(-1, self.layout.choices)

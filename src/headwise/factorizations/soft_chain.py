@@ -1,0 +1,228 @@
+"""Auto-regressive SAC: numbers from a chain of actors, then options from a chain of branches.
+
+Q = V(s, a_c) + sum of A_h(s, a_c, a_<h; a_h), each max-centred for its prefix. The soft value is
+taken along one prefix drawn from the policy, with the exact expectation inside each head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwise.factorizations.base import Blueprint
+from headwise.factorizations.heads import pick_options
+from headwise.factorizations.layout import NEVER
+from headwise.factorizations.prefix import Prefix, ordered
+from headwise.factorizations.soft import (
+    TWINS,
+    ActorLoss,
+    lesser,
+    part_layout,
+    temperatures_of,
+    twice,
+)
+from headwise.factorizations.values import chosen, max_centred
+from headwise.nets import MLP
+from headwise.population import Initializer, Linear, member_mean
+
+
+class ChainCritics(nn.Module):
+    """V(s, a_c), and an advantage network for each Choice given the ones before it; all twice."""
+
+    def __init__(self, blueprint: Blueprint, num_inputs: int, prefix: Prefix) -> None:
+        super().__init__()
+        gain = 2.0**0.5 if blueprint.orthogonal else None
+        init, width, hidden = blueprint.init, blueprint.branch_width, blueprint.hidden
+        activation = blueprint.activation
+        self.state = MLP(init, num_inputs, hidden, activation, copies=(TWINS,), gain=gain)
+        self.state_embedding = Linear(init, hidden[-1], width, copies=(TWINS,), gain=gain)
+        self.value = Linear(init, width, 1, copies=(TWINS,))
+        copies = (TWINS, prefix.layout.num_heads)
+        self.encoder = MLP(
+            init, num_inputs + prefix.size, hidden, activation, copies=copies, gain=gain
+        )
+        self.embedding = Linear(init, hidden[-1], width, copies=copies, gain=gain)
+        self.advantage = Linear(init, width, prefix.layout.max_options, copies=copies)
+
+    def state_value(self, x: Tensor) -> Tensor:
+        """V of inputs (P, B, F), (P, 2, B)."""
+        embedding = torch.tanh(self.state_embedding(self.state(twice(x))))
+        value: Tensor = self.value(embedding).squeeze(-1)
+        return value
+
+    def advantages(self, x: Tensor) -> Tensor:
+        """Raw advantages (P, 2, B, D, K) from the inputs of every head's network (P, D, B, F)."""
+        both = x.unsqueeze(-4).expand(*x.shape[:-3], TWINS, *x.shape[-3:])
+        raw: Tensor = self.advantage(torch.tanh(self.embedding(self.encoder(both))))
+        return raw.movedim(-3, -2)
+
+    def first_advantage(self, head: int, x: Tensor) -> Tensor:
+        """Raw advantages (P, B, K) of one head by the first critic, from its input (P, B, F)."""
+        for layer in self.encoder.layers:
+            x = self.encoder.activation(_one(layer, head, x))
+        return _one(self.advantage, head, torch.tanh(_one(self.embedding, head, x)))
+
+
+class ChainSoft:
+    """SAC whose numbers and options are chosen one after the other."""
+
+    num_columns = 1
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        order: tuple[str, ...] | None,
+        make_actor: Callable[[Blueprint, tuple[str, ...] | None], Any],
+    ) -> None:
+        layout = blueprint.layout
+        self.layout = layout
+        self._blueprint = blueprint
+        names = [layout.spec.names[h] for h in ordered(layout.spec, order)]
+        options = part_layout(layout, layout.choices)
+        self._options = options
+        self._prefix = Prefix(options, [n for n in names if n in options.spec.names])
+        self.actor: Any = None
+        range_uniforms = 0
+        if layout.num_ranges:
+            ranges = part_layout(layout, layout.ranges)
+            chain = tuple(n for n in names if n in ranges.spec.names)
+            self.actor = make_actor(replace(blueprint, layout=ranges), chain)
+            range_uniforms = self.actor.num_uniforms
+        self.num_uniforms = layout.num_choices + range_uniforms
+        self.num_noise = self.num_uniforms
+
+    def make_critic(self) -> ChainCritics:
+        """Twin critics."""
+        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
+        num_inputs = self._blueprint.obs_size + self.layout.num_ranges
+        return ChainCritics(own, num_inputs, self._prefix)
+
+    def sample(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """Numbers from the actors, then option after option from the first critic."""
+        numbers, _ = self._draw_numbers(obs, uniform)
+        x = self._inputs(obs, numbers)
+        return self.layout.columns(self._unroll(critic, x, uniform, alpha, legal), numbers)
+
+    def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
+        """The actors' modes, then the first critic's best option, one after the other."""
+        numbers = None if self.actor is None else self.actor.to_unit(self.actor.mode(obs))
+        x = self._inputs(obs, numbers)
+        return self.layout.columns(self._unroll(critic, x, None, None, legal), numbers)
+
+    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+        """V plus the advantages along the options taken, (P, 2, B, 1)."""
+        numbers = self.layout.range_columns(action) if self.layout.num_ranges else None
+        options = self.layout.choice_columns(action)
+        x = self._inputs(obs, numbers)
+        advantage = self._along(critic, x, options.float(), None)
+        in_use = self.layout.active(action).index_select(-1, self.layout.choices)
+        picked = chosen(advantage, twice(options)) * twice(in_use)
+        value: Tensor = critic.state_value(x)
+        return (value + picked.sum(-1)).unsqueeze(-1)
+
+    def soft_value(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """The value of states with the entropy to come, (P, B, 1)."""
+        numbers, log_prob = self._draw_numbers(obs, uniform)
+        value, _ = self._over_options(critic, obs, numbers, uniform, alpha, legal)
+        if log_prob is not None:
+            t = temperatures_of(alpha, self.layout.ranges)
+            value = value - (t * log_prob).sum(-1, keepdim=True)
+        return value
+
+    def actor_loss(
+        self,
+        critic: Any,
+        obs: Tensor,
+        noise: Tensor,
+        alpha: Tensor,
+        gumbel_temperature: Tensor,
+        legal: Tensor | None,
+    ) -> ActorLoss:
+        """Minus the soft value by the numbers chosen; without Ranges there is no actor."""
+        numbers, log_prob = self._draw_numbers(obs, noise)
+        value, entropy = self._over_options(critic, obs, numbers, noise, alpha, legal)
+        if log_prob is None:
+            return ActorLoss(None, self.layout.columns(entropy, None))
+        t = temperatures_of(alpha, self.layout.ranges)
+        gain = value - (t * log_prob).sum(-1, keepdim=True)
+        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob))
+
+    # --- the pieces -----------------------------------------------------------------------------
+
+    def _inputs(self, obs: Tensor, numbers: Tensor | None) -> Tensor:
+        return obs if numbers is None else torch.cat([obs, numbers], dim=-1)
+
+    def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        if self.actor is None:
+            return None, None
+        raw, judged = self.actor.sample(obs, uniform[..., self.layout.num_choices :])
+        return self.actor.to_unit(raw), judged.log_prob
+
+    def _along(self, critic: Any, x: Tensor, options: Tensor, legal: Tensor | None) -> Tensor:
+        """Advantages (P, 2, B, D, K) for the prefixes that options (P, B, D) give."""
+        allowed = None if legal is None else legal.unsqueeze(-4)
+        raw = critic.advantages(self._prefix.inputs(x, options))
+        return max_centred(self._options, raw, allowed)
+
+    def _over_options(
+        self,
+        critic: Any,
+        obs: Tensor,
+        numbers: Tensor | None,
+        uniform: Tensor,
+        alpha: Tensor,
+        legal: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """The soft value along one prefix (P, B, 1), and the heads' entropies (P, B, D)."""
+        x = self._inputs(obs, numbers)
+        with torch.no_grad():
+            drawn = self._unroll(critic, x, uniform, alpha, legal)
+        t = temperatures_of(alpha, self.layout.choices).unsqueeze(-3)
+        scaled = self._along(critic, x, drawn, legal) / t.unsqueeze(-1)
+        in_use = self._in_use(drawn, numbers)
+        gains = t * torch.logsumexp(scaled, dim=-1) * twice(in_use)
+        log_policy = torch.log_softmax(scaled, dim=-1).select(-4, 0)
+        entropy = -(log_policy.exp() * log_policy).sum(-1) * in_use
+        return lesser((critic.state_value(x) + gains.sum(-1)).unsqueeze(-1)), entropy
+
+    def _in_use(self, options: Tensor, numbers: Tensor | None) -> Tensor:
+        action = self.layout.columns(options, numbers)
+        return self.layout.active(action).index_select(-1, self.layout.choices)
+
+    def _unroll(
+        self,
+        critic: Any,
+        x: Tensor,
+        uniform: Tensor | None,
+        alpha: Tensor | None,
+        legal: Tensor | None,
+    ) -> Tensor:
+        """Option after option (P, B, D): drawn, or the best where chance is not wanted."""
+        columns = [torch.zeros(x.shape[:-1], device=x.device)] * self._options.num_heads
+        for head in self._prefix.order:
+            so_far = torch.stack(columns, dim=-1)
+            scores = critic.first_advantage(head, self._prefix.input_of(head, x, so_far))
+            may = self._options.mask[head]
+            if legal is not None:
+                may = may & legal[..., head, :]
+            scores = scores.masked_fill(~may, NEVER)
+            if uniform is None or alpha is None:
+                columns[head] = scores.argmax(-1).float()
+            else:
+                t = temperatures_of(alpha, self.layout.choices)[..., head : head + 1]
+                log_policy = torch.log_softmax(scores / t, dim=-1)
+                columns[head] = pick_options(log_policy, uniform[..., head])
+        return torch.stack(columns, dim=-1)
+
+
+def _one(layer: Any, head: int, x: Tensor) -> Tensor:
+    """One head's layer of the first critic: stacked parameters (P, 2, D, in, out)."""
+    return layer.one((0, head), x)  # type: ignore[no-any-return]

@@ -1,0 +1,120 @@
+"""SAC-Concat: an actor over all heads, and critics that see the whole action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwise.factorizations.base import Blueprint
+from headwise.factorizations.heads import Heads
+from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.soft import (
+    TWINS,
+    ActorLoss,
+    lesser,
+    straight_through,
+    twice,
+)
+from headwise.nets import MLP
+from headwise.population import Initializer, Linear, member_mean
+
+
+class ActionCritic(nn.Module):
+    """Q(s, a) for an embedded action, twice: (P, 2, B, F) to (P, 2, B, 1)."""
+
+    def __init__(self, blueprint: Blueprint, in_features: int) -> None:
+        super().__init__()
+        gain = 2.0**0.5 if blueprint.orthogonal else None
+        self.encoder = MLP(
+            blueprint.init,
+            in_features,
+            blueprint.hidden,
+            blueprint.activation,
+            copies=(TWINS,),
+            gain=gain,
+        )
+        self.output = Linear(blueprint.init, self.encoder.out_features, 1, copies=(TWINS,))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The values of both critics."""
+        value: Tensor = self.output(self.encoder(x))
+        return value
+
+
+class ConcatSoft:
+    """One value of the whole action; discrete heads are relaxed in the actor's loss."""
+
+    num_columns = 1
+
+    def __init__(self, blueprint: Blueprint, make_actor: Callable[[Blueprint], Any]) -> None:
+        self.layout = blueprint.layout
+        self._blueprint = blueprint
+        self._embedding = Prefix(self.layout)
+        self.actor: Any = make_actor(blueprint)
+        self.num_uniforms: int = self.actor.num_uniforms
+        self._num_gumbel = self.layout.num_choices * self.layout.max_options
+        self.num_noise = self._num_gumbel + self.num_uniforms
+
+    def make_critic(self) -> ActionCritic:
+        """Twin critics."""
+        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
+        return ActionCritic(own, self._blueprint.obs_size + self._embedding.size)
+
+    def sample(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """Actions drawn from the actor."""
+        raw, _ = self.actor.sample(obs, uniform, legal)
+        unit: Tensor = self.actor.to_unit(raw)
+        return unit
+
+    def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
+        """The actor's mode."""
+        unit: Tensor = self.actor.to_unit(self.actor.mode(obs, legal))
+        return unit
+
+    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+        """Both critics' values of given actions, (P, 2, B, 1)."""
+        value: Tensor = critic(twice(torch.cat([obs, self._embedding.embed(action)], dim=-1)))
+        return value
+
+    def soft_value(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """Min Q of an action drawn, plus what its randomness is worth."""
+        raw, judged = self.actor.sample(obs, uniform, legal)
+        value = lesser(self.predict(critic, obs, self.actor.to_unit(raw)))
+        entropy = self._entropy(judged.heads, judged.log_prob)
+        return value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
+
+    def actor_loss(
+        self,
+        critic: Any,
+        obs: Tensor,
+        noise: Tensor,
+        alpha: Tensor,
+        gumbel_temperature: Tensor,
+        legal: Tensor | None,
+    ) -> ActorLoss:
+        """Minus the value of a differentiable action and of its randomness."""
+        raw, judged = self.actor.sample(obs, noise[..., self._num_gumbel :], legal)
+        heads: Heads = judged.heads
+        embedded = self._embedding.embed(self.actor.to_unit(raw))
+        if heads.log_probs is not None:
+            gumbel = noise[..., : self._num_gumbel].view_as(heads.log_probs)
+            options = straight_through(heads.log_probs, gumbel, gumbel_temperature)
+            embedded = self._embedding.embed_relaxed(options, self.actor.to_unit(raw))
+        value = lesser(critic(twice(torch.cat([obs, embedded], dim=-1))))
+        entropy = self._entropy(heads, judged.log_prob)
+        gain = value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
+        return ActorLoss(-member_mean(gain), entropy)
+
+    def _entropy(self, heads: Heads, log_prob: Tensor) -> Tensor:
+        """Of each head: exact for a Choice, minus the log-density drawn for a Range."""
+        is_choice = torch.zeros(self.layout.num_heads, dtype=torch.bool, device=log_prob.device)
+        is_choice[self.layout.choices] = True
+        return torch.where(is_choice, heads.entropy(), -log_prob)

@@ -1,0 +1,71 @@
+"""SAC over joint actions: SAC-BDQ with one head of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from headwise.factorizations.base import Blueprint
+from headwise.factorizations.joint_actions import JointActions
+from headwise.factorizations.soft import ActorLoss
+from headwise.factorizations.soft_branching import BranchingCritics, BranchingSoft
+
+
+class JointSoft:
+    """Discrete SAC whose only head is the joint action; its temperature is the first head's."""
+
+    num_columns = 1
+    num_uniforms = 1
+    num_noise = 1
+    actor: Any = None
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self._actions = JointActions(blueprint.layout)
+        self._inner = BranchingSoft(replace(blueprint, layout=self._actions.layout))
+
+    def make_critic(self) -> BranchingCritics:
+        """Twin critics."""
+        return self._inner.make_critic()
+
+    def sample(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """Joint actions drawn from the first critic's softmax, as options."""
+        allowed = self._actions.legal(legal)
+        return self._actions.to_heads(
+            self._inner.sample(critic, obs, uniform, alpha[..., :1], allowed)
+        )
+
+    def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
+        """The first critic's best joint action, as options."""
+        return self._actions.to_heads(self._inner.mode(critic, obs, self._actions.legal(legal)))
+
+    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+        """Both critics' values of given actions, (P, 2, B, 1)."""
+        return self._inner.predict(critic, obs, self._actions.to_joint(action))
+
+    def soft_value(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> Tensor:
+        """The value of states with the entropy to come, (P, B, 1)."""
+        allowed = self._actions.legal(legal)
+        return self._inner.soft_value(critic, obs, uniform, alpha[..., :1], allowed)
+
+    def actor_loss(
+        self,
+        critic: Any,
+        obs: Tensor,
+        noise: Tensor,
+        alpha: Tensor,
+        gumbel_temperature: Tensor,
+        legal: Tensor | None,
+    ) -> ActorLoss:
+        """No actor; the entropy of the joint action, shared out evenly among the heads."""
+        allowed = self._actions.legal(legal)
+        _, entropy = self._inner.actor_loss(
+            critic, obs, noise, alpha[..., :1], gumbel_temperature, allowed
+        )
+        num_heads = self._actions.outer.num_heads
+        return ActorLoss(None, entropy.expand(*entropy.shape[:-1], num_heads) / num_heads)

@@ -1,0 +1,52 @@
+"""From settings to a loop that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from headwise.algorithms.base import AlgorithmConfig, Task
+from headwise.envs.types import VecEnv
+from headwise.errors import ConfigError
+from headwise.factorizations import Factorization
+from headwise.population import Keys
+from headwise.training.binning import Binning
+from headwise.training.loop import Loop
+
+
+def make_loop(
+    env: VecEnv,
+    config: AlgorithmConfig,
+    factorization: Factorization,
+    seeds: Sequence[int],
+    total_steps: int,
+    device: torch.device | str = "cpu",
+) -> Loop:
+    """A training loop for a population.
+
+    Args:
+        env: The environment, with as many members as there are seeds.
+        config: The algorithm's settings.
+        factorization: The factorization's settings.
+        seeds: One seed for each member.
+        total_steps: Environment steps of each member over the whole run, for schedules.
+        device: Where the learner lives.
+    """
+    keys = Keys(seeds, device)
+    if env.num_members != keys.num_members:
+        raise ConfigError(
+            "environment and learner disagree about the members",
+            got=f"{env.num_members} and {keys.num_members}",
+        )
+    binning = Binning(env.spec, config.bins, device)
+    task = Task(
+        spec=binning.spec,
+        obs_size=env.obs_spec.size,
+        num_slots=env.num_slots,
+        total_steps=total_steps,
+        factorization=factorization,
+        keys=keys,
+    )
+    gamma = config.member_values("gamma", keys)
+    return Loop(env, config.build(task), keys, gamma, binning)

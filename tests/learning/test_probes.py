@@ -1,0 +1,123 @@
+"""Every algorithm with every factorization reaches the known answers of the probe environments."""
+
+import numpy as np
+import pytest
+import torch
+
+from headwise.algorithms import algorithms
+from headwise.envs.probes import probes
+from headwise.factorizations import factorizations
+from headwise.population import Keys, Stream
+from headwise.training.build import make_loop
+
+SEEDS = (0, 1, 2)
+GAMMA = 0.8
+SETTINGS = {
+    "ppo": {"rollout": 256, "minibatch": 64, "lr": 3e-3, "entropy_coef": 0.003},
+    "dqn": {"replay": 4000, "batch_size": 64, "warmup": 200, "lr": 3e-3, "tau": 0.05},
+    "sac": {
+        "replay": 4000, "batch_size": 64, "warmup": 200, "lr": 3e-3, "tau": 0.05,
+        "target_entropy": 0.05, "first_temperature": 0.05,
+    },
+}  # fmt: skip
+EXPLORE = {  # to find a needle one must look around
+    "dqn": {"bins": 9, "epsilon_start": 1.0, "epsilon_share": 0.5},
+    "sac": {"target_entropy": 0.2, "first_temperature": 0.2},
+}
+STEPS = {"ppo": 8000, "dqn": 5000, "sac": 5000}
+LONGER = {("sac", "choose-and-aim"): 8000}
+
+FACTORED = {  # what a value or policy without interaction between heads cannot represent
+    ("agree", "dqn"): {"shared", "vdn", "qplex", "independent"},
+    ("choose-and-aim", "dqn"): {"shared", "vdn", "qplex", "independent"},
+}
+
+
+LOCAL_OPTIMA = {
+    # Both heads are right or nothing is earned. Weights that depend on the action taken bias the
+    # gradient, and relaxed options see only what the critic has been shown: either may settle on
+    # one wrong option in one seed. Most seeds must be right.
+    ("ppo", "qplex", "agree-context"),
+    ("sac", "shared", "agree-context"),
+}
+
+
+def cells(names):
+    """All (algorithm, factorization, probe) that make sense."""
+    found = []
+    for algorithm in ("ppo", "dqn", "sac"):
+        for name, kind in factorizations.items():
+            what = {"ppo": "policy", "dqn": "value", "sac": "soft"}[algorithm]
+            if not hasattr(kind, what):
+                continue
+            for probe in names:
+                spec = probes.get(probe).spec
+                ranges = spec.num_ranges and algorithm != "dqn"
+                if name == "joint" and ranges:
+                    continue  # refused: joint actions are options
+                if algorithm == "sac" and name in ("vdn", "qplex") and not spec.num_choices:
+                    continue  # refused: the same as shared
+                if name in FACTORED.get((probe, algorithm), ()):
+                    continue
+                found.append((algorithm, name, probe))
+    return found
+
+
+def trained(algorithm, factorization, probe, **more):
+    env = probes.get(probe)(SEEDS, 16)
+    settings = {"hidden": (32, 32), "gamma": GAMMA, **SETTINGS[algorithm], **more}
+    steps = LONGER.get((algorithm, probe), STEPS[algorithm])
+    config = algorithms.get(algorithm)(**settings)
+    kind = factorizations.get(factorization)
+    small = kind(mixer_width=16) if factorization == "qplex" else kind()
+    loop = make_loop(env, config, small, SEEDS, steps)
+    loop.run(steps)
+    return loop
+
+
+def values(loop, obs):
+    """What the learner thinks that observations are worth, (P, B)."""
+    learner = loop.algorithm
+    with torch.no_grad():
+        if (
+            hasattr(learner, "critic")
+            and hasattr(learner.critic, "value")
+            and hasattr(learner, "actor")
+        ):
+            return learner.critic.value(obs).mean(-1)
+        if hasattr(learner, "online"):
+            return learner.online.best(obs)[1].mean(-1)
+        uniform = Keys(SEEDS).uniform(Stream.TARGET, 0, (obs.shape[1], learner.soft.num_uniforms))
+        nothing = torch.full_like(learner.temperatures(), 1e-3)
+        return learner.soft.soft_value(learner.critic, obs, uniform, nothing, None).mean(-1)
+
+
+# The simplest two for one factorization; the others, which contain them, for all.
+VALUES = [c for c in cells(["constant", "observation"]) if c[1] == "shared"]
+VALUES += cells(["delay", "endless"])
+
+
+@pytest.mark.parametrize(("algorithm", "factorization", "probe"), VALUES)
+def test_values_are_known(algorithm, factorization, probe):
+    loop = trained(algorithm, factorization, probe)
+    known = probes.get(probe).values(GAMMA)
+    obs = torch.tensor(list(known)).view(1, -1, 1).expand(len(SEEDS), -1, 1)
+    expected = torch.tensor(list(known.values())).expand(len(SEEDS), -1)
+    torch.testing.assert_close(values(loop, obs), expected, atol=0.12, rtol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "factorization", "probe"),
+    cells(["action", "context", "agree", "agree-context", "spare-head", "aim", "choose-and-aim"]),
+)
+def test_the_best_action_is_found(algorithm, factorization, probe):
+    loop = trained(algorithm, factorization, probe, **EXPLORE.get(algorithm, {}))
+    kind = probes.get(probe)
+    seen = np.unique([obs for episode in kind.episodes for obs in episode]).astype(np.float32)
+    obs = torch.from_numpy(seen).view(1, -1, 1).expand(len(SEEDS), -1, 1)
+    action = loop.binning.to_env(loop.algorithm.policy(obs)).numpy()
+    regret = kind.regret(np.broadcast_to(seen, (len(SEEDS), len(seen))), action)
+    tolerance = 0.08 if kind.spec.num_ranges else 0.01
+    right = (regret < tolerance).all(-1)
+    enough = 2 if (algorithm, factorization, probe) in LOCAL_OPTIMA else len(SEEDS)
+    assert right.sum() >= enough, regret
