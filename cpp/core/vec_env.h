@@ -96,6 +96,13 @@ class VecEnv final : public VecEnvBase {
         highs_.push_back(head.high);
       }
     }
+    for (int copy = 0; copy < 16; ++copy) {
+      for (const Head& head : heads_) {
+        unit_low_.push_back(head.options > 0 ? 0.0f : -1.0f);
+        unit_high_.push_back(head.options > 0 ? static_cast<float>(head.options - 1) : 1.0f);
+        unit_is_option_.push_back(head.options > 0 ? 1 : 0);
+      }
+    }
     zeros_.resize(options_.size());
     num_choices_ = static_cast<int>(options_.size());
     num_ranges_ = static_cast<int>(lows_.size());
@@ -145,28 +152,14 @@ class VecEnv final : public VecEnvBase {
   // The learner's form of an action: an option's number, or a range as a number from -1 to 1.
   void step_units(const float* heads) override {
     require_start();
-    const float *low = lows_.data(), *high = highs_.data();
-    int bad = 0;
-    for (int n = 0; n < num_envs_; ++n, heads += num_choices_ + num_ranges_) {
-      std::int32_t* choices = io_.choices + n * num_choices_;
-      for (int h = 0; h < num_choices_; ++h) {
-        // What is no whole number becomes one that is refused.
-        const bool whole = heads[h] >= 0.0f && heads[h] < 1e9f && heads[h] == std::floor(heads[h]);
-        choices[h] = whole ? static_cast<std::int32_t>(heads[h]) : -1;
-        bad |= static_cast<int>(static_cast<std::uint32_t>(choices[h]) >= options_.data()[h]);
-      }
-      const float* units = heads + num_choices_;
-      float* ranges = io_.ranges + n * num_ranges_;
-      for (int h = 0; h < num_ranges_; ++h) {
-        const float value = low[h] + (units[h] + 1.0f) * 0.5f * (high[h] - low[h]);
-        const float raised = value > low[h] ? value : low[h];
-        // Rounding may leave the range by a hair; what is no unit at all is left to be refused.
-        const bool unit = (units[h] >= -1.0f) & (units[h] <= 1.0f);
-        ranges[h] = unit ? (raised < high[h] ? raised : high[h]) : value;
-        bad |= static_cast<int>(!unit);
-      }
+    if (autoreset_ != Autoreset::kDisabled && all_units(heads)) {
+      units_ = heads;  // every thread translates its own rows
+      threads_.run();
+      units_ = nullptr;
+      return;
     }
-    if (bad != 0 || autoreset_ == Autoreset::kDisabled) check_actions();
+    for (int n = 0; n < num_envs_; ++n) translate<false>(heads, n);
+    check_actions();
     threads_.run();
   }
 
@@ -267,6 +260,50 @@ class VecEnv final : public VecEnvBase {
     std::copy_n(io_.obs + row(slot), obs_size_, io_.next_obs + row(slot));
   }
 
+  // Whether all actions in the learner's form are options that exist and numbers from -1 to 1. Many
+  // rows are compared at once with as many copies of the bounds, so that the loop vectorises.
+  [[nodiscard]] bool all_units(const float* heads) const {
+    const std::size_t all =
+        static_cast<std::size_t>(num_envs_) * static_cast<std::size_t>(num_choices_ + num_ranges_);
+    const float *low = unit_low_.data(), *high = unit_high_.data();
+    const std::int32_t* is_option = unit_is_option_.data();
+    std::int32_t bad = 0;
+    for (std::size_t begin = 0; begin < all; begin += unit_low_.size()) {
+      const std::size_t count = std::min(unit_low_.size(), all - begin);
+      for (std::size_t j = 0; j < count; ++j) {
+        const float x = heads[begin + j];
+        const std::int32_t outside =
+            static_cast<std::int32_t>(!(x >= low[j])) | static_cast<std::int32_t>(!(x <= high[j]));
+        const float safe = outside != 0 ? 0.0f : x;
+        const auto whole = static_cast<float>(static_cast<std::int32_t>(safe));
+        bad |= outside | (is_option[j] & static_cast<std::int32_t>(whole != safe));
+      }
+    }
+    return bad == 0;
+  }
+
+  // Writes the action of a slot, given in the learner's form, into the arrays. Of one that nobody
+  // has checked, what is no option becomes one that is refused, and what is no unit stays out of
+  // range.
+  template <bool kChecked>
+  void translate(const float* heads, int n) {
+    heads += static_cast<std::ptrdiff_t>(n) * (num_choices_ + num_ranges_);
+    std::int32_t* choices = io_.choices + n * num_choices_;
+    for (int h = 0; h < num_choices_; ++h) {
+      const bool fits = kChecked || (heads[h] >= 0.0f && heads[h] < 1e9f);
+      const std::int32_t option = fits ? static_cast<std::int32_t>(heads[h]) : -1;
+      choices[h] = kChecked || static_cast<float>(option) == heads[h] ? option : -1;
+    }
+    const float *units = heads + num_choices_, *low = lows_.data(), *high = highs_.data();
+    float* ranges = io_.ranges + n * num_ranges_;
+    for (int h = 0; h < num_ranges_; ++h) {
+      const float value = low[h] + (units[h] + 1.0f) * 0.5f * (high[h] - low[h]);
+      const float raised = value > low[h] ? value : low[h];  // rounding may leave the range
+      const bool unit = kChecked || (units[h] >= -1.0f && units[h] <= 1.0f);
+      ranges[h] = unit ? (raised < high[h] ? raised : high[h]) : value;
+    }
+  }
+
   // Everything is checked before anything moves, so a refused step changes nothing. All is well
   // nearly always, so the question is asked of all slots at once and the culprit sought afterwards.
   void check_actions() const {
@@ -327,6 +364,9 @@ class VecEnv final : public VecEnvBase {
   void step_block(int b) {
     Block& block = blocks_[static_cast<std::size_t>(b)];
     const int first = b * W, count = std::min(W, num_envs_ - first);
+    if (units_ != nullptr) {
+      for (int i = 0; i < count; ++i) translate<true>(units_, first + i);
+    }
     typename E::Action action;
     Outcome<W> outcome;
     for (int i = 0; i < W; ++i) {
@@ -386,9 +426,12 @@ class VecEnv final : public VecEnvBase {
   Params params_;
   const std::uint64_t settings_sum_ = checksum(text_of(params_.settings()));
   const Autoreset autoreset_;
-  std::vector<std::uint32_t> options_;  // of the choice heads
-  std::vector<std::int32_t> zeros_;     // as many
-  std::vector<float> lows_, highs_;     // of the range heads
+  std::vector<std::uint32_t> options_;        // of the choice heads
+  std::vector<std::int32_t> zeros_;           // as many
+  std::vector<float> lows_, highs_;           // of the range heads
+  std::vector<float> unit_low_, unit_high_;   // of all heads in the learner's form, many times over
+  std::vector<std::int32_t> unit_is_option_;  // likewise: 1 for a choice
+  const float* units_ = nullptr;              // actions that this step has still to translate
   bool started_ = false;
   std::vector<Block> blocks_;
   ThreadPool threads_;

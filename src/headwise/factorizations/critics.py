@@ -15,7 +15,7 @@ from headwise.nets import MLP, Dueling, Mixer
 from headwise.population import Linear
 from headwise.spaces import ActionSpec, Choice
 
-Importance: TypeAlias = Literal["uniform", "range", "grad", "state"]
+Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "state"]
 
 
 class ValueCritic(nn.Module):
@@ -29,24 +29,23 @@ class ValueCritic(nn.Module):
         copies = () if num_values == 1 else (num_values,)
         self.copies = copies
         gain = 2.0**0.5 if blueprint.orthogonal else None
-        init = blueprint.init
+        init, width, hidden = blueprint.init, blueprint.branch_width, blueprint.hidden
         self.encoder = MLP(
-            init,
-            blueprint.obs_size,
-            blueprint.hidden,
-            blueprint.activation,
-            copies=copies,
-            gain=gain,
+            init, blueprint.obs_size, hidden, blueprint.activation, copies=copies, gain=gain
         )
-        width = blueprint.branch_width
-        self.embedding = Linear(init, self.encoder.out_features, width, copies=copies, gain=gain)
-        self.output = Linear(init, width, 1, copies=copies)
+        self.embedding: Linear | None = None
+        if width:
+            self.embedding = Linear(init, hidden[-1], width, copies=copies, gain=gain)
+        self.output = Linear(init, width or hidden[-1], 1, copies=copies)
 
     def value(self, obs: Tensor) -> Tensor:
         """(P, B, num_values)."""
         if self.copies:
             obs = obs.unsqueeze(-3).expand(*obs.shape[:-2], *self.copies, *obs.shape[-2:])
-        columns: Tensor = self.output(torch.tanh(self.embedding(self.encoder(obs))))
+        features = self.encoder(obs)
+        if self.embedding is not None:
+            features = torch.tanh(self.embedding(features))
+        columns: Tensor = self.output(features)
         return columns.squeeze(-1).transpose(-1, -2) if self.copies else columns
 
 
@@ -131,8 +130,8 @@ class BranchingCritic(nn.Module):
         """How much each head matters, (..., B, H), not negative and without gradient.
 
         `range` is the spread of a head's advantages, `grad` the size of the first-order share of
-        the mixture at the action taken, `state` the spread times the mixer's slope at zero, which
-        depends on the state alone.
+        the mixture at the action taken, `range_slope` the spread times the mixer's slope there, and
+        `state` the spread times the slope at zero, which depends on the state alone.
         """
         with torch.no_grad():
             _, advantage = self.centred(obs, masses)
@@ -144,7 +143,8 @@ class BranchingCritic(nn.Module):
             taken = chosen(advantage, bins)
         if kind == "grad":
             return (taken * self._slope(taken, obs)).abs()
-        return spread * self._slope(torch.zeros_like(taken), obs)
+        at = taken if kind == "range_slope" else torch.zeros_like(taken)
+        return spread * self._slope(at, obs)
 
     def expected_mixture(self, obs: Tensor, masses: Tensor) -> Tensor:
         """E[mixture] under the policy, (..., B), to second order: what V lacks of the true value.

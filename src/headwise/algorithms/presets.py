@@ -1,0 +1,70 @@
+"""Settings of the published Contextual-Decoupler study, and the sound ones beside them.
+
+`sound` treats every variant alike: one lambda, one value loss, one way to normalise and clip, equal
+critics. `as_published` is what the authors' package did, where the baseline without mixing ran with
+lambda 1 and a clipped value while the mixers did not; each deviation is a named setting.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from headwise.algorithms.ppo import PPO
+from headwise.factorizations import Factorization, factorizations
+
+Preset: TypeAlias = Literal["sound", "as_published"]
+Estimator: TypeAlias = Literal["uniform", "range", "grad"]
+
+_STUDY: dict[str, Any] = {
+    "lr": 1e-3,
+    "gamma": 0.99,
+    "hidden": (64, 64),
+    "rollout": 2048,
+    "minibatch": 128,
+    "epochs": 4,
+    "entropy_coef": 0.05,
+    "anneal_share": 40 / 48,
+    "inspect": "decoupler",
+}
+_PUBLISHED: dict[str, Any] = {"policy_gain": 2.0**0.5}
+_PUBLISHED_PLAIN: dict[str, Any] = {
+    "gae_lambda": 1.0,
+    "value_clip": 0.5,
+    "value_coef": 0.25,
+    "normalise": "minibatch",
+    "ratio": "ranges_joint",
+    "range_entropy": "mean",
+    "critic_activation": "relu",
+    "branch_width": 0,
+}
+_PUBLISHED_MIXED: dict[str, Any] = {
+    "kl_coef": 0.1,
+    "kl_target": 0.1,
+    "centre": "minibatch",
+    "critic_orthogonal": False,
+    # The package's mixers have a critic as wide as its default mixer, whatever the policy's width.
+    "critic_hidden": (128, 128),
+}
+
+
+def decoupler_ppo(preset: Preset, factorization: str, estimator: Estimator = "uniform") -> PPO:
+    """PPO for a cell of the decoupler study: a factorization and, if it branches, an estimator."""
+    settings = dict(_STUDY)
+    branches = factorization in ("vdn", "qplex")
+    if branches:
+        settings["importance"] = estimator
+    if preset == "as_published":
+        settings |= _PUBLISHED | (_PUBLISHED_MIXED if branches else _PUBLISHED_PLAIN)
+        if factorization == "qplex":
+            settings["branch_width"] = 128
+            if estimator == "range":
+                settings["importance"] = "range_slope"
+    return PPO(**settings)
+
+
+def decoupler_factorization(preset: Preset, factorization: str) -> Factorization:
+    """The factorization of a cell, with the mixer as wide as the preset has it."""
+    kind = factorizations.get(factorization)
+    if factorization == "qplex":
+        return kind(mixer_width=128 if preset == "as_published" else 64)  # type: ignore[call-arg]
+    return kind()
