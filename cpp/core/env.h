@@ -36,33 +36,34 @@ struct Outcome {
 };
 
 template <class E>
-concept Env =
-    std::is_trivially_copyable_v<typename E::State> &&
-    requires(typename E::Params params, typename E::State state, typename E::Action action,
-             const Slots<E::kWidth>& slots, Outcome<E::kWidth>& outcome, Rng& rng,
-             const std::int32_t* choices, const float* ranges, float* floats) {
-      // A rough cost of one slot's step: decides when threads are worth waking.
-      { E::kNanoseconds } -> std::convertible_to<int>;
-      { E::kName } -> std::convertible_to<const char*>;
-      // Steps after which an episode is cut off when the caller names no number.
-      { E::time_limit(params) } -> std::same_as<int>;
-      // The settings, and a complaint about them ("" when they are fine).
-      { params.settings() } -> std::same_as<std::vector<Setting>>;
-      { params.check() } -> std::same_as<std::string>;
-      // Works out, once and after the check, whatever the settings imply.
-      { params.prepare() };
-      // The heads, choices first.
-      { E::heads(params) } -> std::same_as<std::vector<Head>>;
-      { E::obs_size(params) } -> std::same_as<int>;
-      // Bounds that no observation of an episode of the given length leaves.
-      { E::obs_bounds(params, int{}, floats, floats) };
-      { E::reset(state, int{}, params, rng) };
-      { E::load(action, int{}, params, choices, ranges) };
-      { E::step(state, action, params, slots, outcome) };
-      { E::observe(state, int{}, params, floats) };
-      // The fields of slot i, and a complaint about their values ("" when fine).
-      { E::fields(state, int{}, params) } -> std::same_as<std::vector<Field>>;
-      { E::check(state, int{}, params) } -> std::same_as<std::string>;
-    };
+concept Env = std::is_trivially_copyable_v<typename E::State> &&
+              requires(typename E::Params params, typename E::State state,
+                       typename E::Action action, const Slots<E::kWidth>& slots,
+                       Outcome<E::kWidth>& outcome, Rng& rng, const float* values, float* floats) {
+                // A rough cost of one slot's step: decides when threads are worth waking.
+                { E::kNanoseconds } -> std::convertible_to<int>;
+                { E::kName } -> std::convertible_to<const char*>;
+                // Steps after which an episode is cut off when the caller names no number.
+                { E::time_limit(params) } -> std::same_as<int>;
+                // The settings, and a complaint about them ("" when they are fine).
+                { params.settings() } -> std::same_as<std::vector<Setting>>;
+                { params.check() } -> std::same_as<std::string>;
+                // Works out, once and after the check, whatever the settings imply.
+                { params.prepare() };
+                // The heads, choices first.
+                { E::heads(params) } -> std::same_as<std::vector<Head>>;
+                { E::obs_size(params) } -> std::same_as<int>;
+                // Bounds that no observation of an episode of the given length leaves.
+                { E::obs_bounds(params, int{}, floats, floats) };
+                { E::reset(state, int{}, params, rng) };
+                // An action of slot i: for each head an option's number or a value, always one that
+                // exists.
+                { E::load(action, int{}, params, values) };
+                { E::step(state, action, params, slots, outcome) };
+                { E::observe(state, int{}, params, floats) };
+                // The fields of slot i, and a complaint about their values ("" when fine).
+                { E::fields(state, int{}, params) } -> std::same_as<std::vector<Field>>;
+                { E::check(state, int{}, params) } -> std::same_as<std::string>;
+              };
 
 }  // namespace headwise

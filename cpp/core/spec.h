@@ -65,13 +65,12 @@ struct ViewedHeads {
     }
     return list;
   }
-  [[nodiscard]] float value(int h, const std::int32_t* choices, const float* ranges) const {
+  [[nodiscard]] float value(int h, const float* values) const {
     const Head& head = native[static_cast<std::size_t>(h)];
+    const float x = values[h];
     if (h < discrete) {
-      return head.options > 0 ? static_cast<float>(choices[h])
-                              : bin_value(choices[h], bins, head.low, head.high);
+      return head.options > 0 ? x : bin_value(static_cast<int>(x), bins, head.low, head.high);
     }
-    const float x = ranges[h - discrete];
     return head.options > 0
                ? static_cast<float>(driven_option(x, head.options, head.low, head.high))
                : x;

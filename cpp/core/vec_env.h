@@ -73,6 +73,8 @@ class VecEnv final : public VecEnvBase {
   static constexpr int W = E::kWidth;
   // Nanoseconds of work below which a second thread costs more than it brings.
   static constexpr double kThreadsPay = 4'000.0;
+  // How often tables of heads are repeated, so that loops over the rows of many slots vectorise.
+  static constexpr int kCopies = 16;
   using Params = typename E::Params;
 
   VecEnv(int num_envs, Params params, int time_limit, Autoreset autoreset, int num_threads)
@@ -96,14 +98,17 @@ class VecEnv final : public VecEnvBase {
         highs_.push_back(head.high);
       }
     }
-    for (int copy = 0; copy < 16; ++copy) {
+    static_assert(W <= kCopies);
+    for (int copy = 0; copy < kCopies; ++copy) {
       for (const Head& head : heads_) {
         unit_low_.push_back(head.options > 0 ? 0.0f : -1.0f);
         unit_high_.push_back(head.options > 0 ? static_cast<float>(head.options - 1) : 1.0f);
         unit_is_option_.push_back(head.options > 0 ? 1 : 0);
+        idle_.push_back(head.options > 0 ? 0.0f : head.low);
+        ceiling_.push_back(head.high);
       }
     }
-    zeros_.resize(options_.size());
+    values_.resize(blocks_.size() * W * heads_.size());
     num_choices_ = static_cast<int>(options_.size());
     num_ranges_ = static_cast<int>(lows_.size());
     obs_size_ = E::obs_size(params_);
@@ -158,7 +163,7 @@ class VecEnv final : public VecEnvBase {
       units_ = nullptr;
       return;
     }
-    for (int n = 0; n < num_envs_; ++n) translate<false>(heads, n);
+    for (int n = 0; n < num_envs_; ++n) translate(heads, n);
     check_actions();
     threads_.run();
   }
@@ -282,26 +287,56 @@ class VecEnv final : public VecEnvBase {
     return bad == 0;
   }
 
-  // Writes the action of a slot, given in the learner's form, into the arrays. Of one that nobody
-  // has checked, what is no option becomes one that is refused, and what is no unit stays out of
-  // range.
-  template <bool kChecked>
+  // Writes the action of a slot, given in the learner's form, into the arrays, to be checked there:
+  // what is no option becomes one that is refused, and what is no unit stays out of range.
   void translate(const float* heads, int n) {
     heads += static_cast<std::ptrdiff_t>(n) * (num_choices_ + num_ranges_);
     std::int32_t* choices = io_.choices + n * num_choices_;
     for (int h = 0; h < num_choices_; ++h) {
-      const bool fits = kChecked || (heads[h] >= 0.0f && heads[h] < 1e9f);
+      const bool fits = heads[h] >= 0.0f && heads[h] < 1e9f;
       const std::int32_t option = fits ? static_cast<std::int32_t>(heads[h]) : -1;
-      choices[h] = kChecked || static_cast<float>(option) == heads[h] ? option : -1;
+      choices[h] = static_cast<float>(option) == heads[h] ? option : -1;
     }
-    const float *units = heads + num_choices_, *low = lows_.data(), *high = highs_.data();
+    const float* units = heads + num_choices_;
     float* ranges = io_.ranges + n * num_ranges_;
     for (int h = 0; h < num_ranges_; ++h) {
-      const float value = low[h] + (units[h] + 1.0f) * 0.5f * (high[h] - low[h]);
-      const float raised = value > low[h] ? value : low[h];  // rounding may leave the range
-      const bool unit = kChecked || (units[h] >= -1.0f && units[h] <= 1.0f);
-      ranges[h] = unit ? (raised < high[h] ? raised : high[h]) : value;
+      const auto r = static_cast<std::size_t>(h);
+      const float value = unit_value(units[h], lows_[r], highs_[r]);
+      const bool unit = units[h] >= -1.0f && units[h] <= 1.0f;
+      ranges[h] = unit ? value : lows_[r] + (units[h] + 1.0f) * 0.5f * (highs_[r] - lows_[r]);
     }
+  }
+
+  // The value that a number from -1 to 1 stands for; rounding must not leave the range.
+  static float unit_value(float unit, float low, float high) {
+    const float value = low + (unit + 1.0f) * 0.5f * (high - low);
+    const float raised = value > low ? value : low;
+    return raised < high ? raised : high;
+  }
+
+  // The actions of a block's slots, one value for each head: an option's number, or a number in the
+  // environment's units. Units have been checked, and are translated many at once.
+  const float* block_values(int b, int count) {
+    const std::size_t num_heads = heads_.size(), first = static_cast<std::size_t>(b) * W;
+    float* const values = values_.data() + first * num_heads;
+    const std::size_t all = static_cast<std::size_t>(count) * num_heads;
+    if (units_ != nullptr) {
+      const float *units = units_ + first * num_heads, *low = idle_.data(), *high = ceiling_.data();
+      const std::int32_t* is_option = unit_is_option_.data();
+      for (std::size_t j = 0; j < all; ++j) {
+        const float value = unit_value(units[j], low[j], high[j]);
+        values[j] = is_option[j] != 0 ? units[j] : value;
+      }
+      return values;
+    }
+    float* value = values;
+    for (std::size_t n = first; n < first + static_cast<std::size_t>(count); ++n) {
+      const std::int32_t* choices = io_.choices + n * options_.size();
+      const float* ranges = io_.ranges + n * lows_.size();
+      for (std::size_t h = 0; h < options_.size(); ++h) *value++ = static_cast<float>(choices[h]);
+      for (std::size_t h = 0; h < lows_.size(); ++h) *value++ = ranges[h];
+    }
+    return values;
   }
 
   // Everything is checked before anything moves, so a refused step changes nothing. All is well
@@ -364,23 +399,21 @@ class VecEnv final : public VecEnvBase {
   void step_block(int b) {
     Block& block = blocks_[static_cast<std::size_t>(b)];
     const int first = b * W, count = std::min(W, num_envs_ - first);
-    if (units_ != nullptr) {
-      for (int i = 0; i < count; ++i) translate<true>(units_, first + i);
-    }
+    const float* const values = block_values(b, count);
+    const int num_heads = num_choices_ + num_ranges_;
     typename E::Action action;
     Outcome<W> outcome;
     for (int i = 0; i < W; ++i) {
       // Slots that only fill up the block, or wait for their next-step reset, take some action.
       const bool real = i < count && block.ended[i] == 0;
-      const int n = first + i;
-      E::load(action, i, params_, real ? io_.choices + n * num_choices_ : zeros_.data(),
-              real ? io_.ranges + n * num_ranges_ : lows_.data());
+      E::load(action, i, params_, real ? values + i * num_heads : idle_.data());
     }
     E::step(block.state, action, params_, block.slots, outcome);
+    std::int32_t waited[W];  // the slots that have only been waiting for this reset
+    std::copy_n(block.ended, W, waited);
+    account(block, first, count, outcome);
     for (int i = 0; i < count; ++i) {
-      if (block.ended[i] == 0) {
-        account(block, i, first + i, outcome);
-      } else {
+      if (waited[i] != 0) {
         begin_episode(block, i);
         forget(first + i);
       }
@@ -398,17 +431,26 @@ class VecEnv final : public VecEnvBase {
     }
   }
 
-  void account(Block& block, int i, int n, const Outcome<W>& outcome) {
-    const int elapsed = block.elapsed[i] += block.elapsed[i] < kMaxElapsed ? 1 : 0;
-    const bool terminated = outcome.terminated[i] != 0;
-    const bool truncated = !terminated && time_limit_ > 0 && elapsed >= time_limit_;
-    block.episode_return[i] += outcome.reward[i];
-    block.ended[i] = terminated ? kTerminated : truncated ? kTruncated : 0;
-    io_.reward[n] = outcome.reward[i];
-    io_.terminated[n] = terminated;
-    io_.truncated[n] = truncated;
-    io_.episode_return[n] = block.episode_return[i];
-    io_.episode_length[n] = elapsed;
+  // Takes note of what the step brought to slots whose episodes are running. Written without
+  // branches, and into the caller's arrays at the end, so that the loop vectorises.
+  void account(Block& block, int first, int count, const Outcome<W>& outcome) {
+    const std::int32_t limit = time_limit_ > 0 ? time_limit_ : kMaxElapsed + 1;
+    bool terminated[W], truncated[W];
+    for (int i = 0; i < W; ++i) {
+      const std::int32_t elapsed = block.elapsed[i] + (block.elapsed[i] < kMaxElapsed ? 1 : 0);
+      const bool done = outcome.terminated[i] != 0, late = !done && elapsed >= limit;
+      block.elapsed[i] = elapsed;
+      block.episode_return[i] += outcome.reward[i];
+      block.ended[i] = done ? kTerminated : late ? kTruncated : 0;
+      terminated[i] = done;
+      truncated[i] = late;
+    }
+    std::fill(block.ended + count, block.ended + W, 0);  // who only fills up the block never ends
+    std::copy_n(outcome.reward, count, io_.reward + first);
+    std::copy_n(terminated, count, io_.terminated + first);
+    std::copy_n(truncated, count, io_.truncated + first);
+    std::copy_n(block.episode_return, count, io_.episode_return + first);
+    std::copy_n(block.elapsed, count, io_.episode_length + first);
   }
 
   void forget(int n) {
@@ -427,10 +469,11 @@ class VecEnv final : public VecEnvBase {
   const std::uint64_t settings_sum_ = checksum(text_of(params_.settings()));
   const Autoreset autoreset_;
   std::vector<std::uint32_t> options_;        // of the choice heads
-  std::vector<std::int32_t> zeros_;           // as many
   std::vector<float> lows_, highs_;           // of the range heads
   std::vector<float> unit_low_, unit_high_;   // of all heads in the learner's form, many times over
   std::vector<std::int32_t> unit_is_option_;  // likewise: 1 for a choice
+  std::vector<float> idle_, ceiling_;         // likewise: the first option or lowest value; the top
+  std::vector<float> values_;                 // what the slots do in this step, by head
   const float* units_ = nullptr;              // actions that this step has still to translate
   bool started_ = false;
   std::vector<Block> blocks_;

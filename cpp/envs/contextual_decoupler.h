@@ -56,8 +56,8 @@ struct ContextualDecoupler {
     for (auto& target : state.targets) target = rng.below(params.num_options);
   }
 
-  static void load(Action& action, int, const Params&, const std::int32_t* choices, const float*) {
-    action = {{choices[0], choices[1]}};
+  static void load(Action& action, int, const Params&, const float* values) {
+    action = {{static_cast<std::int32_t>(values[0]), static_cast<std::int32_t>(values[1])}};
   }
 
   static void step(State& state, const Action& action, const Params& params, const Slots<1>& slots,

@@ -257,12 +257,11 @@ struct CoopPush {
     }
   }
 
-  static void load(Action& action, int i, const Params& params, const std::int32_t* choices,
-                   const float* ranges) {
+  static void load(Action& action, int i, const Params& params, const float* values) {
     for (int p = 0; p < params.sizes.particles; ++p) {
       const bool discrete = p < params.num_discrete_particles;
-      const float* move =
-          discrete ? kDirections[choices[p]] : ranges + 2 * (p - params.num_discrete_particles);
+      const float* move = discrete ? kDirections[static_cast<int>(values[p])]
+                                   : values + 2 * p - params.num_discrete_particles;
       action.move[p][0][i] = move[0];
       action.move[p][1][i] = move[1];
     }

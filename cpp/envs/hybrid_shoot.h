@@ -167,16 +167,15 @@ struct HybridShoot {
     }
   }
 
-  static void load(Action& action, int i, const Params& params, const std::int32_t* choices,
-                   const float* ranges) {
-    action.selected[i] = static_cast<int>(params.viewed.value(0, choices, ranges));
-    action.x[i] = params.viewed.value(1, choices, ranges);
+  static void load(Action& action, int i, const Params& params, const float* values) {
+    action.selected[i] = static_cast<int>(params.viewed.value(0, values));
+    action.x[i] = params.viewed.value(1, values);
     if (params.scalar_aim()) {
       const auto [x, y] = hilbert_point(action.x[i], params.hilbert_width);
       action.x[i] = x;
       action.y[i] = y;
     } else {
-      action.y[i] = params.viewed.value(2, choices, ranges);
+      action.y[i] = params.viewed.value(2, values);
     }
   }
 

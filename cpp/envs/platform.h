@@ -108,11 +108,10 @@ struct Platform {
     state.frames[i] = 0;
   }
 
-  static void load(Action& action, int i, const Params& params, const std::int32_t* choices,
-                   const float* ranges) {
-    const int kind = static_cast<int>(params.viewed.value(0, choices, ranges));
+  static void load(Action& action, int i, const Params& params, const float* values) {
+    const int kind = static_cast<int>(params.viewed.value(0, values));
     const bool shared = params.param_heads == 2;
-    const double value = params.viewed.value(shared ? 1 + (kind > 0) : 1 + kind, choices, ranges);
+    const double value = params.viewed.value(shared ? 1 + (kind > 0) : 1 + kind, values);
     action.jump_speed[i] = kind == 0 ? 0.0 : kind == 1 ? platform::kHopSpeed : platform::kLeapSpeed;
     action.strength[i] =
         shared && kind > 0 ? value * (kind == 1 ? platform::kMaxHop : platform::kMaxLeap) : value;

@@ -16,19 +16,30 @@ struct Body {
   return level & above;
 }
 
+// What an action asks for, worked out once: divisions are dear, and a run has many frames.
+struct Effort {
+  Longs jumps;
+  Doubles jump_speed, reach, run;  // `reach` is the speed that a jump of the given length needs
+
+  Effort() = default;
+  Effort(Doubles speed, Doubles strength) noexcept
+      : jumps(speed > 0.0),
+        jump_speed(speed),
+        reach(strength / (2.0 * speed / kGravity + 1.0)),
+        run(clamp(strength / kFrame, doubles(-kMaxAx), doubles(kMaxAx))) {}
+};
+
 // a, b. The action accelerates on the ground, gravity in the air.
-inline void accelerate(Body& body, Longs on, Doubles jump_speed, Doubles strength, Doubles shorter,
-                       Doubles lower, Doubles slower) noexcept {
-  Doubles ax = {}, ay = doubles(-kGravity);
-  if (any(on)) {
-    const Longs jumps = jump_speed > 0.0;
-    const Doubles airtime = 2.0 * jump_speed / kGravity + 1.0;
+inline void accelerate(Body& body, Longs on, const Effort& effort, Doubles shorter, Doubles lower,
+                       Doubles slower) noexcept {
+  Doubles ax = on ? effort.run : Doubles{}, ay = on ? Doubles{} : doubles(-kGravity);
+  const Longs takes_off = on & effort.jumps;
+  if (any(takes_off)) {
     const Doubles wanted =
-        clamp(strength / airtime - body.vx, doubles(-kMaxAx), kMaxVy - jump_speed);
-    ax = on ? (jumps ? wanted - shorter : strength) / kFrame : ax;
-    ay = on ? (jumps ? jump_speed - lower : Doubles{}) / kFrame : ay;
-    ax = clamp(ax, doubles(-kMaxAx), doubles(kMaxAx));
-    ay = clamp(ay, doubles(-kMaxAy), doubles(kMaxAy));
+        clamp(effort.reach - body.vx, doubles(-kMaxAx), kMaxVy - effort.jump_speed);
+    const Doubles along = (wanted - shorter) / kFrame, up = (effort.jump_speed - lower) / kFrame;
+    ax = takes_off ? clamp(along, doubles(-kMaxAx), doubles(kMaxAx)) : ax;
+    ay = takes_off ? clamp(up, doubles(-kMaxAy), doubles(kMaxAy)) : ay;
   }
   const Doubles max_vx = on ? doubles(kMaxGroundVx) : doubles(kMaxVx);
   body.vx = clamp(body.vx + ax * kFrame - slower, Doubles{}, max_vx);
@@ -82,6 +93,7 @@ inline void step(State& state, const Action& action, float scale, const Slots<kW
   Body bodies[kParts];
   Doubles enemy_x[kParts][2], enemy_dx[kParts][2], shorter[kParts], lower[kParts], frames[kParts];
   Longs playing[kParts], over[kParts], on[kParts];
+  Effort efforts[kParts];
   Noise noise{};
   if (scale > 0.0f) draw_noise(noise, scale, slots, 0);
   for (int part = 0; part < kParts; ++part) {
@@ -92,6 +104,7 @@ inline void step(State& state, const Action& action, float scale, const Slots<kW
       enemy_x[part][e] = load<Doubles>(state.enemy_x[e] + lane);
       enemy_dx[part][e] = load<Doubles>(state.enemy_dx[e] + lane);
     }
+    efforts[part] = {load<Doubles>(action.jump_speed + lane), load<Doubles>(action.strength + lane)};
     // What a jump lacks, along and up: drawn once, since a step has one take-off.
     shorter[part] = kJumpNoise * abs(noise_of(noise, 0, lane));
     lower[part] = kJumpNoise * abs(noise_of(noise, 1, lane));
@@ -110,13 +123,11 @@ inline void step(State& state, const Action& action, float scale, const Slots<kW
     for (int part = 0; part < kParts; ++part) {
       if (!any(playing[part])) continue;
       const int lane = part * kDoubles;
-      const Doubles jump_speed = load<Doubles>(action.jump_speed + lane);
       const Doubles slower = kSpeedNoise * abs(noise_of(noise, frame % 2, lane));
       const Doubles wander = kSpeedNoise * noise_of(noise, 2 + frame % 2, lane);
       const Body& old = bodies[part];
       Body body = old;
-      accelerate(body, on[part], jump_speed, load<Doubles>(action.strength + lane), shorter[part],
-                 lower[part], slower);
+      accelerate(body, on[part], efforts[part], shorter[part], lower[part], slower);
       // c. The player moves, and the enemy that is near it.
       body.x = clamp(old.x + body.vx * kFrame, Doubles{}, doubles(kEnd));
       body.y = old.y + body.vy * kFrame;
@@ -142,7 +153,7 @@ inline void step(State& state, const Action& action, float scale, const Slots<kW
       const Doubles met = body.x > kBetween ? ex[1] : ex[0];
       const Longs ends = (body.y < kTop) | (body.x >= kEnd) |
                          ((abs(body.x - met) < kEntityWidth) & (abs(body.y - kTop) < kEntityHeight));
-      const Longs jumps = jump_speed > 0.0;
+      const Longs jumps = efforts[part].jumps;
       const Longs run_ends = frame + 1 >= kRunFrames ? ~jumps : Longs{};
       bodies[part] = {plays ? body.x : old.x, plays ? body.y : old.y, plays ? body.vx : old.vx,
                       plays ? body.vy : old.vy};
