@@ -1,4 +1,4 @@
-"""The command line: `python -m benchmarks envs --peers peers/bin/python`."""
+"""The command line: `python -m benchmarks envs`, `population` or `training`, with `--peers`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import argparse
 import os
 import sys
 
-from benchmarks import envs
+from benchmarks import envs, gpu, population, training
+
+SECTIONS = {"envs": envs, "gpu": gpu, "population": population, "training": training}
 
 
 def main() -> None:
     """Measures what was asked for and prints it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=envs.__doc__)
-    parser.add_argument("what", choices=["envs"], nargs="?", default="envs")
+    parser.add_argument("what", choices=SECTIONS, nargs="?", default="envs")
     parser.add_argument(
         "--peers",
         default=os.environ.get("HEADWISE_PEERS"),
@@ -25,7 +27,9 @@ def main() -> None:
     if options.peers:
         words.append("--peers peers/bin/python")
     command = f"python -m benchmarks {options.what} " + " ".join(words)
-    text = envs.run(options.peers, rounds=options.rounds, seconds=options.seconds, command=command)
+    text = SECTIONS[options.what].run(
+        options.peers, rounds=options.rounds, seconds=options.seconds, command=command
+    )
     sys.stdout.write(text + "\n")
 
 

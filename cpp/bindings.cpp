@@ -14,6 +14,7 @@
 #include "core/adam.h"
 #include "core/fill.h"
 #include "core/rng.h"
+#include "core/tanh.h"
 #include "core/vec_env.h"
 #include "envs/contextual_decoupler.h"
 #include "envs/coop_push.h"
@@ -416,6 +417,14 @@ NB_MODULE(_core, m) {
       },
       "out"_a.noconvert(), "seeds"_a.noconvert(), "stream"_a, "step"_a,
       "Fills each row with numbers in [0, 1): a function of (seed, stream, step, index).");
+  m.def(
+      "tanh",
+      [](Array<const float, -1> x, Array<float, -1> out) {
+        if (x.shape(0) != out.shape(0)) throw Fault("arrays of unequal sizes.");
+        const nb::gil_scoped_release release;
+        tanh_all(x.data(), out.data(), static_cast<std::int64_t>(x.shape(0)));
+      },
+      "x"_a.noconvert(), "out"_a.noconvert(), "The hyperbolic tangent of each number, to 2e-7.");
   m.def(
       "adam_step",
       [](Array<float, -1> value, Array<float, -1> grad, Array<float, -1> mean,

@@ -22,6 +22,9 @@ def fill_uniforms(out: Annotated[NDArray[numpy.float32], dict(shape=(None, None)
     Fills each row with numbers in [0, 1): a function of (seed, stream, step, index).
     """
 
+def tanh(x: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """The hyperbolic tangent of each number, to 2e-7."""
+
 def adam_step(value: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], grad: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], square: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], learning_rate: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], alive: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], count: int, beta1: float, beta2: float, epsilon: float, max_norm: float) -> None:
     """
     One clipped Adam step of every member; dead members are left as they are.

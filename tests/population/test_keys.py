@@ -5,6 +5,7 @@ import torch
 from headwise import ConfigError, _core
 from headwise.population import Keys, Stream
 from headwise.population.keys import to_normal
+from headwise.population.philox import tensor_uniforms
 
 FIRST_STREAM = 16  # learners draw from other counters than environments do
 
@@ -75,3 +76,16 @@ def test_normals():
 def test_seeds_that_make_no_sense(seeds, message):
     with pytest.raises(ConfigError, match=message):
         Keys(seeds)
+
+
+@pytest.mark.parametrize("step", [0, 7, 2**32 - 1, 2**33 + 5])
+def test_tensor_operations_give_the_same_numbers(step):
+    seeds = [0, 3, 2**63 + 11, 2**64 - 1]
+    keys = Keys(seeds)
+    bits = torch.tensor([s - 2**64 if s >= 2**63 else s for s in seeds])
+    for stream in (Stream.INIT, Stream.EVALUATE):
+        expected = keys.uniform(stream, step, (37,))
+        assert torch.equal(tensor_uniforms(bits, 37, int(stream), step), expected)
+        assert torch.equal(
+            tensor_uniforms(bits, 37, int(stream), torch.tensor(step)), expected
+        )

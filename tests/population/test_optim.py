@@ -64,7 +64,7 @@ def test_the_compiled_step_equals_the_tensor_step():
         x = torch.randn(3, 5, 4)
         step(layer, compiled, x)
         other(x).square().sum().backward()
-        tensors.count += 1
+        tensors.clock.advance()
         tensors._step_tensors()
         tensors.packed.zero_grad()
     assert torch.allclose(layer.weight, other.weight, atol=1e-6)
@@ -86,7 +86,7 @@ def test_a_diverged_member_is_frozen_and_the_others_never_notice(compiled):
             if compiled:
                 adam.step()
             else:
-                adam.count += 1
+                adam.clock.advance()
                 adam._step_tensors()
                 adam.packed.zero_grad()
             if poisoned and k == 2:

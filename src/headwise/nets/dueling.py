@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
 from headwise.nets.mlp import MLP, Activation
-from headwise.population import Initializer, Linear
+from headwise.population import Initializer, Linear, tanh
 
 
 class Dueling(nn.Module):
@@ -54,12 +53,19 @@ class Dueling(nn.Module):
 
     def embed(self, x: Tensor) -> Tensor:
         """The features that the outputs are made of, (..., B, embedding_size)."""
-        return torch.tanh(self.embedding(self.encoder(x)))
+        return tanh(self.embedding(self.encoder(x)))
 
     def outputs(self, embedding: Tensor) -> tuple[Tensor, Tensor]:
         """Value and advantages of embedded inputs."""
         for_value, for_advantage = embedding.chunk(2, dim=-1)
         return self.value(for_value).squeeze(-1), self.advantage(for_advantage)
+
+    def value_alone(self, x: Tensor) -> Tensor:
+        """The value (..., B) at half the price: the layer above it is left out where it serves
+        the advantages.
+        """
+        embedding = tanh(self.embedding.first(self.embedding_size // 2, self.encoder(x)))
+        return self.value(embedding).squeeze(-1)  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Value (..., B) and advantages (..., B, num_outputs)."""

@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from headwise.population import Initializer, Linear, elu
+from headwise.population import Initializer, Linear, elu, tanh
 
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
 
-_ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "elu": elu}
+_ACTIVATIONS = {"relu": torch.relu, "tanh": tanh, "elu": elu}
 
 
 class MLP(nn.Module):

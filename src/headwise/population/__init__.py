@@ -4,6 +4,7 @@ This is the only room that names dimension 0, the member. Everywhere else dimens
 from the right, so the text of an algorithm is that of one member.
 """
 
+from headwise.population.clock import Clock
 from headwise.population.keys import Draws, Keys, Stream
 from headwise.population.layers import Initializer, LayerNorm, Linear
 from headwise.population.lift import lift
@@ -17,11 +18,12 @@ from headwise.population.reduce import (
     member_sum,
     per_member,
 )
-from headwise.population.rows import shuffled, slice_rows, take_rows
-from headwise.population.steady import elu, power, softplus
+from headwise.population.rows import latest_rows, shuffled, slice_rows, take_rows
+from headwise.population.steady import elu, power, softplus, tanh
 
 __all__ = [
     "Adam",
+    "Clock",
     "Draws",
     "Initializer",
     "Keys",
@@ -33,6 +35,7 @@ __all__ = [
     "elu",
     "finite_members",
     "join_members",
+    "latest_rows",
     "lift",
     "member_mean",
     "member_sum",
@@ -43,4 +46,5 @@ __all__ = [
     "slice_rows",
     "softplus",
     "take_rows",
+    "tanh",
 ]

@@ -1,7 +1,8 @@
 """Keyed randomness: a number is a function of (member seed, stream, step, index), never of P.
 
 So a member draws the same numbers alone, in a population, and in a permuted one. The generator is
-Philox4x32-10, the same words as `cpp/core/rng.h`; on the CPU it is that code.
+Philox4x32-10, the same words as `cpp/core/rng.h`; on the CPU it is that code, on a GPU that of
+`philox.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from headwise.errors import ConfigError
+from headwise.population.philox import fill_uniforms
 
 MAX_SEED = 2**64 - 1
 
@@ -52,21 +54,26 @@ class Keys:
         self.seeds = _checked(seeds)
         self.device = torch.device(device)
         self._words = np.array(self.seeds, dtype=np.uint64)
+        if self.device.type != "cpu":
+            self._bits = torch.from_numpy(self._words.view(np.int64)).to(self.device)
 
     @property
     def num_members(self) -> int:
         """How many members there are (P)."""
         return len(self.seeds)
 
-    def uniform(self, stream: Stream, step: int, shape: Sequence[int]) -> Tensor:
-        """Numbers in [0, 1), float32, shape (P, *shape)."""
-        from headwise import _core
+    def uniform(self, stream: Stream, step: int | Tensor, shape: Sequence[int]) -> Tensor:
+        """Numbers in [0, 1), float32, shape (P, *shape); on a GPU the step may be a tensor there."""
+        out = torch.empty(self.num_members, math.prod(shape), device=self.device)
+        if isinstance(step, int) and self.device.type == "cpu":
+            from headwise import _core
 
-        out = torch.empty(self.num_members, math.prod(shape))
-        _core.fill_uniforms(out.numpy(), self._words, int(stream), step)
-        return out.to(self.device).view(self.num_members, *shape)
+            _core.fill_uniforms(out.numpy(), self._words, int(stream), step)
+        else:
+            fill_uniforms(out, self._bits, int(stream), step)
+        return out.view(self.num_members, *shape)
 
-    def at(self, step: int) -> Draws:
+    def at(self, step: int | Tensor) -> Draws:
         """The draws of one moment."""
         return Draws(self, step)
 
@@ -74,7 +81,7 @@ class Keys:
 class Draws:
     """`Keys` bound to a step: what an algorithm is handed, so that it never sees the clock."""
 
-    def __init__(self, keys: Keys, step: int) -> None:
+    def __init__(self, keys: Keys, step: int | Tensor) -> None:
         self._keys = keys
         self._step = step
 

@@ -78,6 +78,13 @@ class Linear(nn.Module):
         out = _affine(x, self.weight.flatten(0, -3), self.bias.flatten(0, -3))
         return out.view(*stack, *out.shape[-2:])
 
+    def first(self, count: int, x: Tensor) -> Tensor:
+        """The first `count` outputs alone: (P, B, in) to (P, B, count)."""
+        weight, bias = (
+            parameter.narrow(-1, 0, count).contiguous() for parameter in (self.weight, self.bias)
+        )
+        return _affine(x, weight, bias)
+
     def one(self, copy: int | tuple[int, ...], x: Tensor) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, out)."""
         numbers = copy if isinstance(copy, tuple) else (copy,)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
+from headwise.population.clock import Clock
 from headwise.population.packing import Packed
+
+_BLOCK = 1024
 
 
 class Adam:
@@ -38,21 +43,60 @@ class Adam:
         self.max_norm = max_norm
         self.mean = torch.zeros_like(packed.values)
         self.square = torch.zeros_like(packed.values)
-        self.count = 0
         device = packed.values.device
+        self.clock = Clock(device)
+        """Steps so far."""
         self.alive = torch.ones(packed.num_members, dtype=torch.bool, device=device)
         """Which members have not diverged, (P,)."""
         self.norm = torch.zeros(packed.num_members, device=device)
         """The length of each member's last gradient, before clipping, (P,)."""
+        if device.type == "cuda":
+            self._starts, self._counts, self._members = packed.blocks(_BLOCK)
 
     def step(self) -> None:
         """One step along the gradients, which are then forgotten."""
-        self.count += 1
-        if self.packed.values.device.type == "cpu":
+        self.clock.advance()
+        kind = self.packed.values.device.type
+        if kind == "cuda":
+            self._step_kernels()
+            return
+        if kind == "cpu":
             self._step_compiled()
         else:
             self._step_tensors()
         self.packed.zero_grad()
+
+    @torch.no_grad()
+    def _step_kernels(self) -> None:
+        from headwise.population.adam_kernel import step, sum_squares
+
+        grid = (self._starts.shape[0],)
+        partial = torch.empty(grid, device=self.norm.device)
+        sum_squares[grid](self.packed.grads, self._starts, self._counts, partial, BLOCK=_BLOCK)
+        torch.sum(partial.view(self.packed.num_members, -1), dim=1, out=self.norm)
+        self.norm.sqrt_()
+        self.alive &= torch.isfinite(self.norm)
+        beta1, beta2 = self.betas
+        step[grid](
+            self.packed.values,
+            self.packed.grads,
+            self.mean,
+            self.square,
+            self._starts,
+            self._counts,
+            self._members,
+            self.lr,
+            self.norm,
+            self.alive,
+            self.clock.now,
+            beta1,
+            beta2,
+            math.log2(beta1),
+            math.log2(beta2),
+            self.eps,
+            self.max_norm or 0.0,
+            BLOCK=_BLOCK,
+        )
 
     def _step_compiled(self) -> None:
         from headwise import _core
@@ -67,7 +111,7 @@ class Adam:
             self.lr.numpy(),
             self.alive.numpy(),
             self.norm.numpy(),
-            self.count,
+            self.clock.read(),
             *self.betas,
             self.eps,
             self.max_norm or 0.0,
@@ -88,7 +132,8 @@ class Adam:
         )
         mean = torch.where(alive, mean.lerp(grads, 1.0 - beta1), mean)
         square = torch.where(alive, square * beta2 + grads.square() * (1.0 - beta2), square)
-        correction1, correction2 = 1.0 - beta1**self.count, 1.0 - beta2**self.count
+        count = self.clock.read()
+        correction1, correction2 = 1.0 - beta1**count, 1.0 - beta2**count
         change = mean / (square.sqrt() / correction2**0.5 + self.eps)
         change = change * (self.lr / correction1).unsqueeze(1)
         values = torch.where(alive, values - change, values)
@@ -108,7 +153,7 @@ class Adam:
             "square": rows(self.square),
             "lr": self.lr.clone(),
             "alive": self.alive.clone(),
-            "count": torch.full_like(self.lr, self.count, dtype=torch.int64),
+            "count": torch.full_like(self.lr, self.clock.read(), dtype=torch.int64),
         }
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
@@ -118,4 +163,4 @@ class Adam:
         self.packed.load_rows(self.square, state["square"])
         self.lr.copy_(state["lr"])
         self.alive.copy_(state["alive"])
-        self.count = int(state["count"][0])
+        self.clock.set(int(state["count"][0]))

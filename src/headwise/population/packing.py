@@ -44,6 +44,20 @@ class Packed:
         """How many numbers one member has."""
         return self.values.numel() // self.num_members
 
+    def blocks(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Runs of at most `size` numbers that belong to one member: start, length and member.
+
+        All runs of a member follow each other, and all members have as many.
+        """
+        rows = []
+        for member in range(self.num_members):
+            for at, n in zip(self.offsets.tolist(), self.sizes.tolist(), strict=True):
+                first = at + member * n
+                rows += [(first + k, min(size, n - k), member) for k in range(0, n, size)]
+        table = torch.tensor(rows, device=self.values.device).t().contiguous()
+        start, length, owner = table.unbind(0)
+        return start.contiguous(), length.contiguous(), owner.contiguous()
+
     def zero_grad(self) -> None:
         """Forgets all gradients."""
         self.grads.zero_()

@@ -20,3 +20,8 @@ def shuffled(uniform: Tensor) -> Tensor:
 def slice_rows(x: Tensor, start: int, size: int) -> Tensor:
     """A run of each member's rows: (P, N, ...) to (P, size, ...), without a copy."""
     return x.narrow(1, start, size)
+
+
+def latest_rows(x: Tensor, more: Tensor, most: int) -> Tensor:
+    """The last of each member's rows (P, N, ...) and more of them, as many as may be kept."""
+    return torch.cat([x, more], dim=1)[:, -most:].clone()

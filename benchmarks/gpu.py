@@ -1,0 +1,96 @@
+"""Updates on a GPU: microseconds for populations of several sizes, alone and many at a time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import nullcontext
+
+import torch
+
+from benchmarks.machine import description
+from benchmarks.results import renew, table
+from headwise.algorithms import algorithms
+from headwise.envs.make import make_vec
+from headwise.factorizations import factorizations
+from headwise.training.build import make_loop
+from headwise.training.loop import Loop
+
+CELLS = (
+    ("DQN vdn", "dqn", "vdn", "discrete"),
+    ("SAC shared (Concat)", "sac", "shared", "hybrid"),
+    ("SAC vdn (BDQ)", "sac", "vdn", "discrete"),
+    ("PPO vdn, minibatch of 128", "ppo", "vdn", "discrete"),
+)
+MEMBERS = (1, 5, 64)
+POPULATIONS = (1, 8, 16)
+
+
+def ready(algorithm: str, factorization: str, view: str, members: int) -> Loop:
+    """A loop on HybridShoot with the paper's sizes, its memory filled, one update behind it."""
+    env = make_vec("HybridShoot", range(members), 16, view=view)
+    first = {} if algorithm == "ppo" else {"warmup": 4096, "replay": 8192}
+    config = algorithms.get(algorithm)(hidden=(256, 256), **first)
+    kind = factorizations.get(factorization)()
+    loop = make_loop(env, config, kind, range(members), 10**7, "cuda")
+    loop.run(4096)
+    return loop
+
+
+def microseconds(cell: tuple[str, str, str, str], members: int, populations: int) -> float:
+    """Of one update (PPO: one minibatch) of one population, all of them working at once."""
+    _, algorithm, factorization, view = cell
+    streams = [torch.cuda.Stream() for _ in range(populations)]
+    loops = []
+    for stream in streams:
+        with torch.cuda.stream(stream):
+            loops.append(ready(algorithm, factorization, view, members))
+    bundle = 1 if algorithm == "ppo" else 4
+    parts = 4 * 32 if algorithm == "ppo" else bundle
+
+    def round_of_updates() -> None:
+        for stream, loop in zip(streams, loops, strict=True):
+            with torch.cuda.stream(stream) if populations > 1 else nullcontext():
+                loop.learn(bundle)
+
+    for _ in range(6):
+        round_of_updates()
+    torch.cuda.synchronize()
+    rounds, start = 0, time.perf_counter()
+    while time.perf_counter() - start < 0.7:
+        for _ in range(3 if algorithm == "ppo" else 20):
+            round_of_updates()
+            rounds += 1
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) / (rounds * populations * parts) * 1e6
+
+
+def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
+    """Measures every cell and renews RESULTS.md."""
+    if not torch.cuda.is_available():
+        return "There is no CUDA device to measure."
+    rows = []
+    for cell in CELLS:
+        by_size = [microseconds(cell, members, 1) for members in MEMBERS]
+        by_number = [microseconds(cell, 5, populations) for populations in POPULATIONS[1:]]
+        rows.append(
+            [cell[0], *(f"{us:.0f}" for us in (*by_size, *by_number)),
+             f"{by_size[-1] / by_size[0]:.2f}"]
+        )  # fmt: skip
+        sys.stderr.write(" | ".join(rows[-1]) + "\n")
+    columns = [
+        "update", *(f"P = {members}" for members in MEMBERS),
+        *(f"P = 5, {n} at once" for n in POPULATIONS[1:]), "64 to 1",
+    ]  # fmt: skip
+    section = "\n\n".join(
+        [
+            "## Updates on a GPU",
+            "Microseconds of one update of one population, captured as CUDA graphs; [256, 256], "
+            "batches of 256, HybridShoot. At once: each population on its own stream of one "
+            "process.",
+            f"{torch.cuda.get_device_name()}, {description(command)}.",
+            table(columns, rows),
+        ]
+    )
+    renew("gpu", section)
+    return section

@@ -1,0 +1,48 @@
+"""Our own learners as a process that measures when it is told to, like a peer's.
+
+Arguments: ppo, dqn or sac; factorization; "decoupler" or a view of HybridShoot; members; threads;
+and for the decoupler an importance estimator.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "peers"))
+
+import torch
+from worker import serve
+
+from headwise.algorithms import algorithms
+from headwise.algorithms.presets import decoupler_factorization, decoupler_ppo
+from headwise.envs.make import make_vec
+from headwise.factorizations import factorizations
+from headwise.training.build import make_loop
+
+NUM_ENVS, VECTOR_STEPS, WARMUP = 16, 64, 10_000
+
+
+def main() -> None:
+    """Builds the loop and serves measurements."""
+    algorithm, factorization, task, members, threads, *estimator = sys.argv[1:]
+    torch.set_num_threads(int(threads))
+    seeds = range(int(members))
+    if task == "decoupler":
+        env = make_vec("ContextualDecoupler", seeds, NUM_ENVS)
+        config = decoupler_ppo("as_published", factorization, *estimator)
+        kind = decoupler_factorization("as_published", factorization)
+        chunk, first = 2048, 0
+    else:
+        env = make_vec("HybridShoot", seeds, NUM_ENVS, view=task)
+        config = algorithms.get(algorithm)(hidden=(256, 256), lr=5e-4, warmup=WARMUP)
+        kind = factorizations.get(factorization)()
+        chunk, first = VECTOR_STEPS * NUM_ENVS, WARMUP
+    loop = make_loop(env, config, kind, seeds, 10**7)
+    loop.run(first)
+
+    def step() -> None:
+        loop.run(loop.env_steps + chunk)
+
+    serve(step, chunk * len(seeds))
+
+
+main()

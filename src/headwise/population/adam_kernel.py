@@ -1,0 +1,54 @@
+"""The Triton kernels of a clipped Adam step. Imported only where there is a CUDA device.
+
+Work is cut into blocks that each belong to one member, so that a block knows its step size, its
+norm and whether it is alive; sums are taken in a fixed order.
+"""
+
+# mypy: ignore-errors
+# ruff: noqa: ANN001, ANN201
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sum_squares(grads, starts, counts, partial, BLOCK: tl.constexpr):
+    """The sum of squared gradients of each block."""
+    block = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    grad = tl.load(
+        grads + tl.load(starts + block) + lane, mask=lane < tl.load(counts + block), other=0.0
+    )
+    tl.store(partial + block, tl.sum(grad * grad, axis=0))
+
+
+@triton.jit
+def step(
+    values, grads, means, squares, starts, counts, members, lr, norm, alive, clock,
+    beta1, beta2, log2_beta1, log2_beta2, eps, max_norm, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One step of each block; its gradients are then zero."""
+    block = tl.program_id(0)
+    lane = tl.arange(0, BLOCK)
+    inside = lane < tl.load(counts + block)
+    at = tl.load(starts + block) + lane
+    member = tl.load(members + block)
+    length = tl.load(norm + member)
+    count = tl.load(clock).to(tl.float32)
+    grad = tl.load(grads + at, mask=inside, other=0.0)
+    mean = tl.load(means + at, mask=inside, other=0.0)
+    square = tl.load(squares + at, mask=inside, other=0.0)
+    value = tl.load(values + at, mask=inside, other=0.0)
+    scale = tl.where((max_norm > 0.0) & (length > max_norm), max_norm / (length + 1e-6), 1.0)
+    grad = grad * scale
+    mean = beta1 * mean + (1.0 - beta1) * grad
+    square = beta2 * square + (1.0 - beta2) * grad * grad
+    correction1 = 1.0 - tl.exp2(count * log2_beta1)
+    correction2 = 1.0 - tl.exp2(count * log2_beta2)
+    change = mean / (tl.sqrt(square) / tl.sqrt(correction2) + eps)
+    value = value - change * (tl.load(lr + member) / correction1)
+    moves = inside & (tl.load(alive + member) != 0)
+    tl.store(values + at, value, mask=moves)
+    tl.store(means + at, mean, mask=moves)
+    tl.store(squares + at, square, mask=moves)
+    tl.store(grads + at, lane * 0.0, mask=inside)

@@ -1,0 +1,78 @@
+"""How a piece of tensor code is run again and again: as it is on the CPU, as a CUDA graph on a GPU.
+
+A graph replays the same kernels on the same memory without Python, which is six to seven times
+faster for networks of a few hundred units. What is captured must therefore read from and write to
+tensors that stay where they are, draw its random numbers by a clock on the device, and never wait
+for the device. No other file knows whether code is captured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+WARM_UP = 3
+"""Runs before the capture; libraries set themselves up in them. They count like any other run."""
+
+
+class Captured(Generic[T]):
+    """A function without arguments that is called many times.
+
+    Args:
+        body: The function. What it returns is overwritten by later runs on a GPU.
+        device: Where it works.
+        bundle: Runs that one graph holds, for callers that often want so many at once.
+    """
+
+    def __init__(self, body: Callable[[], T], device: torch.device, bundle: int = 1) -> None:
+        self._body = body
+        self._captures = device.type == "cuda"
+        self._bundle = bundle
+        self._runs = 0
+        self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, T]] = {}
+
+    def __call__(self, times: int = 1) -> T:
+        """Runs it so many times, at least once; the result is that of the last run."""
+        assert times > 0
+        while times:
+            bundle = self._bundle if times >= self._bundle and self._runs >= WARM_UP else 1
+            result = self._run(bundle)
+            times -= bundle
+        return result
+
+    def _run(self, bundle: int) -> T:
+        if not self._captures:
+            return self._repeated(bundle)
+        if self._runs < WARM_UP:
+            self._runs += 1
+            return self._aside()
+        if bundle not in self._graphs:
+            self._graphs[bundle] = self._capture(bundle)
+        graph, result = self._graphs[bundle]
+        graph.replay()
+        return result
+
+    def _repeated(self, times: int) -> T:
+        for _ in range(times):
+            result = self._body()
+        return result
+
+    def _aside(self) -> T:
+        """A run on a stream of its own, as the capture will be."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            result = self._body()
+        torch.cuda.current_stream().wait_stream(stream)
+        return result
+
+    def _capture(self, bundle: int) -> tuple[torch.cuda.CUDAGraph, T]:
+        graph = torch.cuda.CUDAGraph()
+        # Other threads may talk to the device meanwhile: environments of another population do.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            result = self._repeated(bundle)
+        return graph, result

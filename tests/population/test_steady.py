@@ -1,0 +1,48 @@
+"""Functions that round the same wherever a number stands, with the right values and slopes."""
+
+import pytest
+import torch
+
+from headwise.population.steady import elu, power, softplus, tanh
+
+EXACT = {
+    "tanh": (tanh, torch.tanh),
+    "elu": (elu, torch.nn.functional.elu),
+    "softplus": (softplus, torch.nn.functional.softplus),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_values_and_slopes(name):
+    ours, exact = EXACT[name]
+    x = torch.linspace(-12.0, 12.0, 10_001, requires_grad=True)
+    y = x.detach().double().requires_grad_()
+    found, expected = ours(x), exact(y)
+    torch.testing.assert_close(found.double(), expected, atol=4e-7, rtol=1e-6)
+    (slope,) = torch.autograd.grad(found.sum(), x)
+    (known,) = torch.autograd.grad(expected.sum(), y)
+    torch.testing.assert_close(slope.double(), known, atol=1e-6, rtol=1e-6)
+
+
+def test_powers():
+    x = torch.linspace(0.01, 9.0, 1000)
+    torch.testing.assert_close(power(x, 1.7), x.pow(1.7), rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("function", [tanh, elu, softplus, lambda x: power(x.abs() + 0.1, 0.3)])
+def test_the_place_does_not_matter(function):
+    x = torch.randn(4099, generator=torch.Generator().manual_seed(0)) * 3
+    whole = function(x)
+    for begin in range(0, 4000, 37):
+        for size in (1, 3, 16, 37):
+            part = function(x[begin : begin + size].clone())
+            assert torch.equal(part, whole[begin : begin + size])
+
+
+def test_tanh_at_the_edges():
+    x = torch.tensor([0.0, -0.0, 1e-30, 100.0, -100.0, torch.inf, -torch.inf, torch.nan])
+    found = tanh(x)
+    assert found[:7].tolist() == [0.0, 0.0, 0.0, 1.0, -1.0, 1.0, -1.0]
+    assert found[7].isnan()
+    assert tanh(torch.empty(0)).shape == (0,)
+    assert torch.equal(tanh(x[:6].view(2, 3).t()), tanh(x[:6]).view(2, 3).t())
