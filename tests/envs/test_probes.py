@@ -102,7 +102,7 @@ def test_a_delay_step_by_step():
     rows = []
     for _ in range(4):
         step = env.step(action)
-        rows.append([float(array.reshape(-1)[0]) for array in step])
+        rows.append([float(array.reshape(-1)[0]) for array in step.arrays().values()])
     # obs, next_obs, reward, terminated, truncated, valid, return, length
     first, last = [1, 1, 0, 0, 0, 1, 0, 1], [0, 1, 1, 1, 0, 1, 1, 2]
     assert rows == [first, last, first, last]

@@ -53,6 +53,12 @@ def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, **settings: 
     """
     name = plain_name(name_or_id)
     factory = _factory(name)
+    check_population(name, seeds, num_slots)
+    return factory([int(seed) for seed in seeds], int(num_slots), **settings)
+
+
+def check_population(name: str, seeds: Sequence[int], num_slots: int) -> None:
+    """Refuses seeds and slots that are no population, in the name of an environment."""
     for seed in seeds:
         if (
             isinstance(seed, bool)
@@ -72,7 +78,6 @@ def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, **settings: 
         )
     if not len(seeds):
         raise EnvError(f"{name}: there are no members", got=seeds, fix="Give one seed for each.")
-    return factory([int(seed) for seed in seeds], int(num_slots), **settings)
 
 
 def _factory(name: str) -> Factory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -36,6 +36,11 @@ class StepBatch(NamedTuple):
     """Where an episode has ended: its undiscounted return."""
     episode_length: NDArray[np.int32]
     """Where an episode has ended: its number of steps."""
+    legal: NDArray[np.bool_] | None = None
+    """Which options may be chosen on `obs`, (P, E, H, K); None where the environment has no masks.
+    The row of a Range is True throughout."""
+    next_legal: NDArray[np.bool_] | None = None
+    """The same on `next_obs`."""
 
     @classmethod
     def of_shape(
@@ -45,11 +50,15 @@ class StepBatch(NamedTuple):
         rows, obs = (num_members, num_slots), (num_members, num_slots, obs_size)
         shapes = (obs, obs, *[rows] * 6)
         kinds = (*[np.float32] * 3, *[np.bool_] * 3, np.float32, np.int32)
-        return cls._make(map(allocate, shapes, kinds))
+        return cls(*map(allocate, shapes, kinds))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is there, by name."""
+        return {name: array for name, array in self._asdict().items() if array is not None}
 
     def flat(self) -> StepBatch:
         """The same arrays with one axis for all slots of all members, (P * E, ...)."""
-        return StepBatch._make(array.reshape(-1, *array.shape[2:]) for array in self)
+        return StepBatch(**{n: x.reshape(-1, *x.shape[2:]) for n, x in self.arrays().items()})
 
 
 class VecEnv(Protocol):
@@ -57,14 +66,19 @@ class VecEnv(Protocol):
 
     Actions are in the learner's form, float32 (P, E, H): the number of an option for a Choice, and
     for a Range a number from -1 to 1 that spans it.
+
+    An environment with masks also has `first_legal`, the mask (P, E, H, K) of the observations that
+    `reset` returned; in each step it is `StepBatch.legal`.
     """
 
-    can_snapshot: ClassVar[bool]
-    """Whether a run can be resumed exactly; if not, `snapshot` and `restore` raise an EnvError."""
     num_members: int
     num_slots: int
     spec: ActionSpec
     obs_spec: ObsSpec
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether a run can be resumed exactly; if not, `snapshot` and `restore` raise EnvError."""
 
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, O)."""

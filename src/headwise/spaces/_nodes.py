@@ -6,7 +6,7 @@ tuple of batches for a branch, and a tuple of samples for a OneOf.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,6 +34,9 @@ class Node(Protocol):
 
     def length(self, batch: Any) -> int:
         """How many actions a batch holds."""
+
+    def leaves(self) -> Iterator[ArrayNode]:
+        """The arrays that an action is made of, in the order of the heads."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,9 @@ class ArrayNode:
             raise SpaceError(f"the actions at {self.path!r} are not a batch", got=batch)
         return len(values)
 
+    def leaves(self) -> Iterator[ArrayNode]:
+        yield self
+
 
 @dataclass(frozen=True)
 class DictNode:
@@ -137,6 +143,10 @@ class DictNode:
         self._check(batch)
         key, child = self.children[0]
         return child.length(batch[key])
+
+    def leaves(self) -> Iterator[ArrayNode]:
+        for _, child in self.children:
+            yield from child.leaves()
 
     def _check(self, value: Any) -> None:
         keys = [key for key, _ in self.children]
@@ -176,6 +186,10 @@ class TupleNode:
     def length(self, batch: Any) -> int:
         self._check(batch)
         return self.children[0].length(batch[0])
+
+    def leaves(self) -> Iterator[ArrayNode]:
+        for child in self.children:
+            yield from child.leaves()
 
     def _check(self, value: Any) -> None:
         if not isinstance(value, tuple | list) or len(value) != len(self.children):
@@ -235,6 +249,20 @@ class OneOfNode:
                 allowed="a tuple of (alternative, value) pairs",
             )
         return len(batch)
+
+    def leaves(self) -> Iterator[ArrayNode]:
+        yield ArrayNode(
+            path=self.path,
+            columns=slice(self.column, self.column + 1),
+            shape=(),
+            dtype=np.dtype(np.int64),
+            low=np.zeros(()),
+            high=np.asarray(len(self.children) - 1),
+            offset=np.zeros(1),
+            scalar=True,
+        )
+        for child in self.children:
+            yield from child.leaves()
 
     def _chosen(self, sample: Any) -> int:
         if (

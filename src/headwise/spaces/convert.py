@@ -18,6 +18,8 @@ from headwise.spaces._nodes import ArrayNode, DictNode, Node, OneOfNode, TupleNo
 from headwise.spaces.action import ActionSpec, Choice, Condition, FloatArray, Head, Range
 
 Bounds = tuple[ArrayLike, ArrayLike]
+ActionLeaf = ArrayNode
+"""An array at a place of an action space: its path, its heads' columns, its shape and type."""
 
 MAX_INTEGER_OPTIONS = 256
 """An integer Box element with at most this many values is a Choice; a wider one is a Range."""
@@ -102,6 +104,14 @@ class ActionCodec:
                 fix="Give it at least one head.",
             )
         self.spec = ActionSpec(tuple(build.names), tuple(build.heads), tuple(build.conditions))
+
+    @property
+    def leaves(self) -> tuple[ActionLeaf, ...]:
+        """The arrays that an action is made of, in the order of the heads.
+
+        A OneOf has the number of its alternative, at its own path, then the leaves of all of them.
+        """
+        return tuple(self._root.leaves())
 
     def to_env(self, heads: ArrayLike) -> Any:
         """One head vector `(H,)` as an action of the environment."""

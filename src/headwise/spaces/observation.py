@@ -27,6 +27,18 @@ class ObsSpec:
         return cls(size, {name: slice(0, size)})
 
 
+@dataclass(frozen=True)
+class ObsLeaf:
+    """An array at a place of an observation space."""
+
+    path: str
+    shape: tuple[int, ...]
+    counts: tuple[int, ...] | None = None
+    """For categories the number of options of each element; None for numbers."""
+    starts: tuple[int, ...] = ()
+    """For categories the first option of each element."""
+
+
 class ObsCodec:
     """Flattens observations of a Gymnasium space: numbers as they are, categories one-hot.
 
@@ -45,6 +57,11 @@ class ObsCodec:
         self._leaves: list[_Numbers] = []
         self._plan(space, "", ())
         self._finish(space)
+
+    @property
+    def leaves(self) -> tuple[ObsLeaf, ...]:
+        """The arrays that an observation is made of, in the order of the vector."""
+        return tuple(leaf.described() for leaf in self._leaves)
 
     @classmethod
     def of_agents(cls, observation_spaces: Mapping[str, spaces.Space[Any]]) -> ObsCodec:
@@ -67,6 +84,11 @@ class ObsCodec:
             slices[leaf.path] = slice(start, start + leaf.size)
             start += leaf.size
         self.spec = ObsSpec(start, slices)
+
+    def is_batch(self, obs: Any) -> bool:
+        """Whether an observation has one axis more than a single one, as a batch has."""
+        leaf = self._leaves[0]
+        return leaf.pick(obs).ndim == len(leaf.shape) + 1
 
     def flatten(self, obs: Any) -> NDArray[np.float32]:
         """One observation as a vector `(size,)`."""
@@ -161,6 +183,10 @@ class _Numbers:
         """Write `(B, elements)` into `out` `(B, size)`."""
         out[...] = values
 
+    def described(self) -> ObsLeaf:
+        """What the outside may know of it."""
+        return ObsLeaf(self.path, self.shape)
+
 
 @dataclass(frozen=True)
 class _Categories(_Numbers):
@@ -184,3 +210,8 @@ class _Categories(_Numbers):
             )
         out[...] = 0.0
         np.put_along_axis(out, options + np.cumsum(self.counts) - self.counts, 1.0, axis=1)
+
+    def described(self) -> ObsLeaf:
+        """What the outside may know of it."""
+        counts, starts = (tuple(map(int, np.ravel(x))) for x in (self.counts, self.starts))
+        return ObsLeaf(self.path, self.shape, counts, starts)

@@ -1,0 +1,283 @@
+"""The way in for any environment: an id, an environment, many of them, or what makes one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+
+from headwise.envs.foreign_codec import EnvCodec
+from headwise.envs.foreign_port import FlatReader, Port
+from headwise.envs.foreign_slot import GymSlot, Slot, TeamReward, TeamSlot
+from headwise.envs.foreign_vec import ForeignVecEnv
+from headwise.envs.make import check_population, env_names, make_vec, plain_name
+from headwise.envs.types import Allocate, VecEnv
+from headwise.errors import ConfigError, EnvError, HeadwiseError
+from headwise.registry import unknown
+from headwise.spaces import ViewKind
+from headwise.spaces.convert import Bounds
+
+Vectorization: TypeAlias = Literal["sync", "async"]
+Make: TypeAlias = Callable[[], Any]
+
+DEFAULT_SLOTS = 16
+"""Slots of each member where neither the user nor the environment says how many."""
+
+_KINDS = (
+    "an id, a Gymnasium environment or vector environment, a PettingZoo ParallelEnv, or a callable "
+    "that makes one"
+)
+_CALLABLE = "Hand over what makes it: the class, or `lambda: MyEnv(...)`."
+
+
+def foreign_env(
+    env: Any, seeds: Sequence[int], num_slots: int | None = None, **settings: Any
+) -> VecEnv:
+    """Any environment for a population: P members, one for each seed, with E slots each.
+
+    Args:
+        env: An id of Headwise or of Gymnasium; a Gymnasium environment or vector environment; a
+            PettingZoo ParallelEnv; or a callable that makes one of these. A lone environment is
+            made anew for every slot, so it must have a `spec`, unless there is one slot only.
+        seeds: One seed for each member.
+        num_slots: Environment slots of each member; None takes as many as a vector environment has
+            for each, and otherwise 16.
+        **settings: For an id of Headwise those of `make_vec`. For the others those of `wrap`; what
+            is left goes to `gymnasium.make` or to the callable.
+    """
+    if isinstance(env, str):
+        if env.startswith("headwise/") or plain_name(env) in env_names():
+            return make_vec(env, seeds, num_slots or DEFAULT_SLOTS, **settings)
+        env = partial(_make_by_id, env)
+    return wrap(env, seeds, num_slots, **settings)
+
+
+def wrap(
+    env: Any,
+    seeds: Sequence[int],
+    num_slots: int | None = None,
+    *,
+    view: ViewKind | None = None,
+    bins: int | Mapping[str, int] | None = None,
+    bounds: Mapping[str, Bounds] | None = None,
+    masks: bool = True,
+    vectorization: Vectorization = "sync",
+    autoreset: str | None = None,
+    team_reward: TeamReward = "sum",
+    num_threads: int | None = None,
+    allocate: Allocate = np.zeros,
+    **settings: Any,
+) -> ForeignVecEnv:
+    """An environment that is not ours, for a population.
+
+    Args:
+        env: As in `foreign_env`, but no id.
+        seeds: One seed for each member.
+        num_slots: Environment slots of each member.
+        view: "discrete", "hybrid" or "continuous"; None leaves the action as it is.
+        bins: Bins of a Range that a view makes discrete: one number, or numbers by head name.
+        bounds: Bounds for Boxes of the action that have none, as `{path: (low, high)}`.
+        masks: Whether to heed the environment's action masks.
+        vectorization: "sync" runs environments one after another, "async" each in a process.
+        autoreset: When a vector environment resets, if its metadata do not say: "next_step",
+            "same_step" or "disabled".
+        team_reward: What a team earns: the "sum" of its agents' rewards, or their "mean".
+        num_threads: Not needed here; taken so that every environment takes it.
+        allocate: Makes the arrays, for those who want them in pinned memory.
+        **settings: For the callable.
+    """
+    for what, value, allowed in (
+        ("vectorization", vectorization, Vectorization),
+        ("team_reward", team_reward, TeamReward),
+    ):
+        if value not in get_args(allowed):
+            raise unknown(what, value, get_args(allowed))
+    name = _name_of(env)
+    check_population(name, seeds, DEFAULT_SLOTS if num_slots is None else num_slots)
+    seeds = [int(seed) for seed in seeds]
+    make, first = _maker(name, env, settings, lone=len(seeds) == 1 and num_slots in (None, 1))
+    coded = partial(EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks)
+    if isinstance(first, VectorEnv):
+        ports, codec, slots = _vectors(name, first, make, len(seeds), num_slots, autoreset, coded)
+        return ForeignVecEnv(name, ports, seeds, slots, codec, allocate=allocate)
+    if autoreset is not None:
+        raise ConfigError(
+            "autoreset is for vector environments", got=autoreset, fix="Leave it out."
+        )
+    default = 1 if first is env else DEFAULT_SLOTS
+    slots = default if num_slots is None else int(num_slots)
+    slot = _slot(name, first, coded, team_reward)
+    vector = _replicated(
+        name, slot, lambda: _slot(name, make(), coded, team_reward), len(seeds) * slots,
+        vectorization,
+    )  # fmt: skip
+    port = Port(vector, FlatReader(slot.codec), AutoresetMode.DISABLED, len(seeds))
+    return ForeignVecEnv(name, [port], seeds, slots, slot.codec, allocate=allocate)
+
+
+# --- what was handed over -------------------------------------------------------------------------
+
+
+def _maker(name: str, env: Any, settings: dict[str, Any], *, lone: bool) -> tuple[Make, Any]:
+    """What makes one more, and the first."""
+    if isinstance(env, VectorEnv | gym.Env) or _is_team(env):
+        if settings:
+            raise ConfigError(
+                f"{name} is made already and takes no settings",
+                got=sorted(settings),
+                fix=_CALLABLE,
+            )
+        spec = env.spec if isinstance(env, gym.Env) else None
+        if isinstance(env, VectorEnv) or (lone and spec is None):
+            return partial(_another, name), env
+        if spec is None:
+            raise EnvError(
+                f"{name}: one environment cannot serve several slots, and it has no `spec` to make "
+                "more by",
+                allowed="one member with one slot",
+                fix=_CALLABLE,
+            )
+        env = partial(gym.make, spec, disable_env_checker=True)
+    elif not callable(env):
+        raise EnvError("this is no environment", got=env, allowed=_KINDS)
+    make = partial(_made, name, partial(env, **settings))
+    return make, make()
+
+
+def _made(name: str, make: Make) -> Any:
+    try:
+        return make()
+    except HeadwiseError:
+        raise
+    except Exception as error:
+        raise EnvError(
+            f"{name} could not be made", got=f"{type(error).__name__}: {error}", fix=_CALLABLE
+        ) from error
+
+
+def _another(name: str) -> Any:
+    raise EnvError(f"{name}: there is only one of it", fix=_CALLABLE)
+
+
+def _make_by_id(env_id: str, **settings: Any) -> gym.Env[Any, Any]:
+    try:
+        return gym.make(env_id, disable_env_checker=True, **settings)
+    except (gym.error.NameNotFound, gym.error.NamespaceNotFound, gym.error.VersionNotFound) as why:
+        close = difflib.get_close_matches(env_id, [*env_names(), *gym.registry], n=1)
+        raise EnvError(
+            "unknown environment",
+            got=repr(env_id),
+            allowed="an id of Headwise or one that Gymnasium knows",
+            fix=f"Did you mean {close[0]!r}?" if close else "Import what registers it first.",
+        ) from why
+
+
+def _name_of(env: Any) -> str:
+    if isinstance(env, partial) and env.func is _make_by_id:
+        return str(env.args[0])
+    if isinstance(env, gym.Env):
+        env = env.unwrapped
+    name = getattr(env, "__name__", type(env).__name__)
+    return str("the environment" if name == "<lambda>" else name)
+
+
+def _is_team(env: Any) -> bool:
+    if isinstance(env, type | gym.Env | VectorEnv):
+        return False
+    if hasattr(env, "agent_selection") or hasattr(env, "agent_iter"):
+        raise EnvError(
+            f"{type(env).__name__}: its agents act in turns",
+            allowed="environments whose agents act at once (ParallelEnv)",
+            fix="Convert it: pettingzoo.utils.aec_to_parallel(env).",
+        )
+    return hasattr(env, "possible_agents") and callable(getattr(env, "action_space", None))
+
+
+# --- single environments ------------------------------------------------------------------------
+
+
+def _slot(name: str, env: Any, coded: Callable[..., EnvCodec], team_reward: TeamReward) -> Slot:
+    if isinstance(env, gym.Env):
+        return GymSlot(env, coded(env.observation_space, env.action_space))
+    if _is_team(env):
+        agents = list(env.possible_agents)
+        codec = coded(
+            {agent: env.observation_space(agent) for agent in agents},
+            {agent: env.action_space(agent) for agent in agents},
+        )
+        return TeamSlot(env, codec, team_reward)
+    raise EnvError(f"{name} made something that is no environment", got=env, allowed=_KINDS)
+
+
+def _replicated(
+    name: str, first: Slot, make: Callable[[], Slot], number: int, vectorization: Vectorization
+) -> VectorEnv[Any, Any, Any]:
+    if vectorization == "async":
+        first.close()
+        return AsyncVectorEnv([make] * number, autoreset_mode=AutoresetMode.DISABLED)
+    slots = [first, *(make() for _ in range(number - 1))]
+    if len({id(getattr(slot.env, "unwrapped", slot.env)) for slot in slots}) < number:
+        raise EnvError(
+            f"{name} gave the same environment twice",
+            allowed="a new one at every call",
+            fix=_CALLABLE,
+        )
+    return SyncVectorEnv(
+        [partial(_itself, slot) for slot in slots], copy=False,
+        autoreset_mode=AutoresetMode.DISABLED,
+    )  # fmt: skip
+
+
+def _itself(slot: Slot) -> Slot:
+    return slot
+
+
+# --- vector environments --------------------------------------------------------------------------
+
+
+def _vectors(
+    name: str,
+    first: VectorEnv[Any, Any, Any],
+    make: Make,
+    num_members: int,
+    num_slots: int | None,
+    autoreset: str | None,
+    coded: Callable[..., EnvCodec],
+) -> tuple[list[Port], EnvCodec, int]:
+    """One vector environment for all members, or one for each if it can be made."""
+    given = isinstance(make, partial) and make.func is _another
+    share = first.num_envs // num_members if given else first.num_envs
+    wanted = share if num_slots is None else int(num_slots)
+    if wanted * (num_members if given else 1) != first.num_envs:
+        raise EnvError(
+            f"{name} has {first.num_envs} environments",
+            got=f"{num_members} members with {wanted} slots each",
+            allowed="as many as all members have slots" if given else "as many as a member's slots",
+            fix="Choose num_slots to fit, or hand over a callable that makes one for each member.",
+        )
+    vectors = [first] if given else [first, *(make() for _ in range(num_members - 1))]
+    if len({id(vector) for vector in vectors}) < len(vectors):
+        raise EnvError(f"{name} gave the same vector environment twice", fix=_CALLABLE)
+    codec = coded(first.single_observation_space, first.single_action_space)
+    members = num_members if given else 1
+    ports = [Port(vector, codec, _mode(name, vector, autoreset), members) for vector in vectors]
+    return ports, codec, wanted
+
+
+def _mode(name: str, vector: VectorEnv[Any, Any, Any], autoreset: str | None) -> AutoresetMode:
+    told = (vector.metadata or {}).get("autoreset_mode")
+    mode = told if autoreset is None else autoreset
+    for known in AutoresetMode:
+        if mode is known or mode in (known.value, known.name.lower()):
+            return known
+    raise EnvError(
+        f"{name} does not say when it resets an environment whose episode has ended",
+        got=mode,
+        allowed='metadata["autoreset_mode"], or autoreset="next_step", "same_step" or "disabled"',
+        fix="A wrong guess would put transitions into memory that never happened.",
+    )

@@ -1,0 +1,220 @@
+"""Between a user's environment and a learner: observations, actions and masks, there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from headwise.envs.masks import MASK, Legal, MaskReader
+from headwise.errors import ConfigError, EnvError, SpaceError
+from headwise.spaces import ActionCodec, ObsCodec, ObsSpec, View, ViewKind
+from headwise.spaces.action import FloatArray
+from headwise.spaces.convert import Bounds
+from headwise.spaces.views import DEFAULT_BINS
+
+Spaces = spaces.Space[Any] | Mapping[str, spaces.Space[Any]]
+"""One space, or the spaces of a team by agent."""
+
+
+class EnvCodec:
+    """Translates what an environment shows into what a learner sees, and its actions back.
+
+    An entry `action_mask` of a Dict observation is a mask and no part of what the learner sees.
+    With spaces by agent it speaks for a team: observations and actions are then dicts by agent, and
+    the part of an agent that is missing from an observation is zero.
+
+    Args:
+        observation_space: The observation space, or the spaces by agent.
+        action_space: The action space, or the spaces by agent.
+        view: "discrete", "hybrid" or "continuous"; None leaves the action as it is.
+        bins: Bins of a Range that a view makes discrete: one number, or numbers by head name.
+        bounds: Bounds for Boxes of the action that have none, as `ActionCodec` takes them.
+        masks: Whether masks are read; if not, `action_mask` is an observation like any other.
+    """
+
+    def __init__(
+        self,
+        observation_space: Spaces,
+        action_space: Spaces,
+        *,
+        view: ViewKind | None = None,
+        bins: int | Mapping[str, int] | None = None,
+        bounds: Mapping[str, Bounds] | None = None,
+        masks: bool = True,
+    ) -> None:
+        self.observation_space, self.action_space = observation_space, action_space
+        self.settings = {"view": view, "bins": bins, "bounds": bounds, "masks": masks}
+        """How it was made, to make it again."""
+        self.reads_masks = masks
+        if isinstance(action_space, spaces.Space):
+            self._actions = ActionCodec(action_space, bounds=bounds)
+        else:
+            self._actions = ActionCodec.of_agents(action_space, bounds=bounds)
+        native = self._actions.spec
+        if view is None and bins is not None:
+            raise ConfigError(
+                "bins without a view", got=bins, fix='Say view="discrete" or view="hybrid" too.'
+            )
+        chosen = DEFAULT_BINS if bins is None else bins
+        self._view = None if view is None else View(native, view, bins=chosen)
+        self.spec = native if self._view is None else self._view.spec
+        """The heads of the action, as the learner is to see them."""
+        self._plan_observations(observation_space)
+        self._masks = MaskReader(action_space, native)
+        self.all_legal: Legal = self.spec.option_mask | ~self.spec.is_choice[:, None]
+        """What is legal without a mask, (H, K)."""
+        self._kept = native.is_choice & self.spec.is_choice
+        self._driven = [
+            name
+            for name, was, now in zip(
+                native.names, native.is_choice, self.spec.is_choice, strict=True
+            )
+            if was and not now
+        ]
+
+    def _plan_observations(self, space: Spaces) -> None:
+        self._by_agent: dict[str, ObsCodec] = {}
+        if isinstance(space, spaces.Space):
+            seen, self.mask_in_obs = self._without_mask(space)
+            self._codec = ObsCodec(seen)
+        else:
+            pairs = {agent: self._without_mask(one) for agent, one in space.items()}
+            self.mask_in_obs = any(found for _, found in pairs.values())
+            self._codec = ObsCodec.of_agents({agent: seen for agent, (seen, _) in pairs.items()})
+            self._by_agent = {agent: ObsCodec(seen) for agent, (seen, _) in pairs.items()}
+        self.obs_spec: ObsSpec = self._codec.spec
+        """The layout of a flat observation."""
+
+    def _without_mask(self, space: spaces.Space[Any]) -> tuple[spaces.Space[Any], bool]:
+        if not self.reads_masks or not isinstance(space, spaces.Dict) or MASK not in space.spaces:
+            return space, False
+        rest = [(key, one) for key, one in space.spaces.items() if key != MASK]
+        if not rest:
+            raise SpaceError(
+                "the observation is a mask and nothing else",
+                got=space,
+                fix="Put something to see beside it, or say masks=False.",
+            )
+        return spaces.Dict(rest), True  # pairs, because a dict would be sorted
+
+    @property
+    def observations(self) -> ObsCodec:
+        """What makes vectors of observations, masks left out."""
+        return self._codec
+
+    @property
+    def actions(self) -> ActionCodec:
+        """What makes actions of head vectors."""
+        return self._actions
+
+    @property
+    def view(self) -> View | None:
+        """How the learner sees the heads, if not as they are."""
+        return self._view
+
+    # --- observations ---------------------------------------------------------------------------
+
+    def is_batch(self, obs: Any) -> bool:
+        """Whether an observation has one axis more than a single one, as a batch has."""
+        return self._codec.is_batch(obs)
+
+    def flatten(self, obs: Any) -> NDArray[np.float32]:
+        """One observation as a vector (O,)."""
+        with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
+            if not self._by_agent:
+                return self._codec.flatten(obs)
+            self._check_agents(obs)
+            parts = [
+                codec.flatten(obs[agent])
+                if agent in obs
+                else np.zeros(codec.spec.size, dtype=np.float32)
+                for agent, codec in self._by_agent.items()
+            ]
+        return np.concatenate(parts)
+
+    def flatten_batch(
+        self, obs: Any, out: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """A batch in Gymnasium's form as an array (B, O), written into `out` if given."""
+        with np.errstate(over="ignore"):
+            return self._codec.flatten_batch(obs, out)
+
+    def _check_agents(self, obs: Any) -> None:
+        if not isinstance(obs, Mapping) or not set(obs) <= set(self._by_agent):
+            raise SpaceError(
+                "the observations are no dict by agent",
+                got=list(obs) if isinstance(obs, Mapping) else obs,
+                allowed=f"keys out of {list(self._by_agent)}",
+            )
+
+    # --- actions --------------------------------------------------------------------------------
+
+    def to_env(self, action: ArrayLike) -> Any:
+        """One action in the learner's form, (H,), as the environment takes it."""
+        return self._actions.to_env(self._native(np.asarray(action)[None])[0])
+
+    def to_env_batch(self, action: NDArray[Any]) -> Any:
+        """Actions in the learner's form, (B, H), as a batch in Gymnasium's form."""
+        return self._actions.to_env_batch(self._native(action))
+
+    def _native(self, action: NDArray[Any]) -> FloatArray:
+        spec = self.spec
+        if action.ndim != 2 or action.shape[1] != spec.num_heads:
+            raise SpaceError(
+                "actions have the wrong shape",
+                got=action.shape,
+                allowed=f"(..., {spec.num_heads}), a number for each of {', '.join(spec.names)}",
+            )
+        unit = action.astype(np.float64)
+        good = spec.is_choice | (np.abs(unit) <= 1.0)
+        if not good.all():
+            row, head = np.argwhere(~good)[0]
+            raise SpaceError(
+                f"head {spec.names[head]!r} of action {int(row)} is out of range",
+                got=unit[row, head],
+                allowed="numbers from -1 to 1, which span the Range",
+            )
+        reals = spec.low + (unit + 1.0) * 0.5 * (spec.high - spec.low)
+        values = np.where(spec.is_choice, unit, np.clip(reals, spec.low, spec.high))
+        return spec.check(values) if self._view is None else self._view.to_native(values)
+
+    # --- masks ----------------------------------------------------------------------------------
+
+    def legal(self, mask: Any) -> Legal:
+        """A mask in any of the forms of `MaskReader`, as (H, K)."""
+        self.require_options()
+        return self._in_view(self._masks.read(mask))
+
+    def legal_batch(self, masks: Any, present: Legal, out: Legal) -> None:
+        """The masks of N slots into `out` (N, H, K); where none is `present`, all is legal."""
+        self.require_options()
+        if self._view is None:
+            self._masks.read_batch(masks, present, out)
+            return
+        native = np.empty((len(out), *self._masks.all_legal.shape), dtype=np.bool_)
+        self._masks.read_batch(masks, present, native)
+        out[...] = self._in_view(native)
+
+    def require_options(self) -> None:
+        """Refuses masks for an action that cannot heed them."""
+        if not self._driven and self.spec.num_choices:
+            return
+        what = f"heads {self._driven} into numbers" if self._driven else "an action of numbers only"
+        raise EnvError(
+            f"the environment gives masks, but the learner sees {what}",
+            got=str(self.spec),
+            allowed="masks for heads that choose",
+            fix='Use the "discrete" or "hybrid" view, or say masks=False to ignore them.',
+        )
+
+    def _in_view(self, native: Legal) -> Legal:
+        if self._view is None:
+            return native
+        legal = np.broadcast_to(self.all_legal, (*native.shape[:-2], *self.all_legal.shape)).copy()
+        width = min(native.shape[-1], legal.shape[-1])
+        legal[..., self._kept, :width] = native[..., self._kept, :width]
+        return legal

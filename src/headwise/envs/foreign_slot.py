@@ -1,0 +1,240 @@
+"""One environment of a user as a slot: checked, its observation flat, its mask read.
+
+A slot is a `gymnasium.Env` itself, so that Gymnasium's vector environments can run many of them, in
+this process or in others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.envs.foreign_codec import EnvCodec
+from headwise.envs.masks import MASK, MASK_METHOD
+from headwise.errors import EnvError
+
+TeamReward: TypeAlias = Literal["sum", "mean"]
+Observation: TypeAlias = NDArray[np.float32]
+Stepped: TypeAlias = tuple[Observation, float, bool, bool, dict[str, Any]]
+
+
+class Slot(gym.Env[Observation, Any]):
+    """What both kinds of slot share.
+
+    Args:
+        env: The environment.
+        codec: What translates its observations and masks.
+        action_space: What it takes, in Gymnasium's form.
+    """
+
+    def __init__(self, env: Any, codec: EnvCodec, action_space: gym.Space[Any]) -> None:
+        self.env = env
+        self.codec = codec
+        self.action_space = action_space
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (codec.obs_spec.size,), np.float32)
+        self.metadata = dict(getattr(env, "metadata", {}))
+        self.render_mode = getattr(env, "render_mode", None)
+
+    def render(self) -> Any:
+        """Whatever the environment draws."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self.env.close()
+
+    # --- resuming -------------------------------------------------------------------------------
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether the environment can write down its state, by the look of it."""
+        return all(callable(self._hook(name)) for name in ("get_state", "set_state"))
+
+    @property
+    def saved(self) -> bytes | None:
+        """The state of the environment, or None if it has no way to tell."""
+        if not self.has_hooks:
+            return None
+        state = self._hook("get_state")()
+        if not isinstance(state, bytes | bytearray):
+            return None  # a hook of the same name for another purpose
+        return json.dumps(self._beside()).encode() + b"\n" + bytes(state)
+
+    @saved.setter
+    def saved(self, saved: bytes) -> None:
+        beside, _, state = saved.partition(b"\n")
+        self._hook("set_state")(state)
+        self._set_beside(json.loads(beside))
+
+    def _hook(self, name: str) -> Any:
+        return getattr(self.env, name, None)
+
+    def _beside(self) -> dict[str, Any]:
+        """What the hooks of an environment easily forget."""
+        return {}
+
+    def _set_beside(self, beside: dict[str, Any]) -> None:
+        """Goes back to it."""
+
+
+class GymSlot(Slot):
+    """A slot with a Gymnasium environment."""
+
+    def __init__(self, env: gym.Env[Any, Any], codec: EnvCodec) -> None:
+        super().__init__(env, codec, env.action_space)
+        self._has_method = callable(self._hook(MASK_METHOD))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode; the info holds nothing but the mask, if there is one."""
+        obs, info = _of_length(2, self.env.reset(seed=seed, options=options), "reset", self.env)
+        return self.codec.flatten(obs), self._info(obs, info)
+
+    def step(self, action: Any) -> Stepped:
+        """One step."""
+        obs, reward, terminated, truncated, info = _of_length(
+            5, self.env.step(action), "step", self.env
+        )
+        return (
+            self.codec.flatten(obs),
+            checked_reward(reward, self.env),
+            bool(terminated),
+            bool(truncated),
+            self._info(obs, info),
+        )
+
+    def _info(self, obs: Any, info: Any) -> dict[str, Any]:
+        if not self.codec.reads_masks:
+            return {}
+        if self.codec.mask_in_obs:
+            return {MASK: self.codec.legal(obs[MASK])}
+        if isinstance(info, Mapping) and MASK in info:
+            return {MASK: self.codec.legal(info[MASK])}
+        if self._has_method:
+            return {MASK: self.codec.legal(self._hook(MASK_METHOD)())}
+        return {}
+
+    def _hook(self, name: str) -> Any:
+        return self.env.get_wrapper_attr(name) if self.env.has_wrapper_attr(name) else None
+
+    def _beside(self) -> dict[str, Any]:
+        random = self.env.unwrapped.np_random.bit_generator.state
+        beside: dict[str, Any] = {"elapsed": [limit._elapsed_steps for limit in self._limits()]}
+        return beside | ({"random": random} if random["bit_generator"] == "PCG64" else {})
+
+    def _set_beside(self, beside: dict[str, Any]) -> None:
+        for limit, elapsed in zip(self._limits(), beside["elapsed"], strict=True):
+            limit._elapsed_steps = elapsed
+        if "random" in beside:
+            self.env.unwrapped.np_random.bit_generator.state = beside["random"]
+
+    def _limits(self) -> list[gym.wrappers.TimeLimit[Any, Any]]:
+        """The time limits around the environment, of whose clocks it knows nothing."""
+        env, found = self.env, []
+        while isinstance(env, gym.Wrapper):
+            if isinstance(env, gym.wrappers.TimeLimit):
+                found.append(env)
+            env = env.env
+        return found
+
+
+class TeamSlot(Slot):
+    """A slot with a PettingZoo parallel environment: all agents act as one.
+
+    The reward is the team's. An agent that has left is observed as zeros, and its heads are
+    ignored. The episode is over when no agent is left: terminated if every agent was, and otherwise
+    truncated.
+
+    Args:
+        env: The parallel environment.
+        codec: The codec of the team.
+        team_reward: "sum" of the agents' rewards, or their "mean" over all possible agents.
+    """
+
+    def __init__(self, env: Any, codec: EnvCodec, team_reward: TeamReward = "sum") -> None:
+        self._agents: list[str] = list(env.possible_agents)
+        action_space = gym.spaces.Dict([(a, env.action_space(a)) for a in self._agents])
+        super().__init__(env, codec, action_space)
+        self._share = 1.0 / len(self._agents) if team_reward == "mean" else 1.0
+        self._took_part: set[str] = set()
+        self._terminated: set[str] = set()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode; the info holds nothing but the mask, if there is one."""
+        obs, infos = _of_length(2, self.env.reset(seed=seed, options=options), "reset", self.env)
+        self._took_part = set(self.env.agents)
+        self._terminated = set()
+        return self.codec.flatten(obs), self._info(obs, infos)
+
+    def step(self, action: Mapping[str, Any]) -> Stepped:
+        """One step of the team; those who have left do not act."""
+        acting = {agent: action[agent] for agent in self.env.agents}
+        obs, rewards, terminations, truncations, infos = _of_length(
+            5, self.env.step(acting), "step", self.env
+        )
+        self._took_part |= set(self.env.agents)
+        self._terminated |= {agent for agent, ended in terminations.items() if ended}
+        left = [
+            agent
+            for agent in self.env.agents
+            if not terminations.get(agent, False) and not truncations.get(agent, False)
+        ]
+        reward = self._share * sum(checked_reward(r, self.env) for r in rewards.values())
+        terminated = not left and self._took_part <= self._terminated
+        truncated = not left and not terminated
+        return self.codec.flatten(obs), reward, terminated, truncated, self._info(obs, infos)
+
+    def _info(self, obs: Mapping[str, Any], infos: Any) -> dict[str, Any]:
+        if not self.codec.reads_masks:
+            return {}
+        infos = infos if isinstance(infos, Mapping) else {}
+        masks = {}
+        for agent in self.env.agents:
+            seen, told = obs.get(agent), infos.get(agent)
+            for source in (seen, told):
+                if isinstance(source, Mapping) and MASK in source:
+                    masks[agent] = source[MASK]
+                    break
+        known = masks or self.codec.mask_in_obs
+        return {MASK: self.codec.legal(masks)} if known else {}
+
+    def _beside(self) -> dict[str, Any]:
+        groups = {"took_part": self._took_part, "terminated": self._terminated}
+        return {name: sorted(map(self._agents.index, group)) for name, group in groups.items()}
+
+    def _set_beside(self, beside: dict[str, Any]) -> None:
+        self._took_part = {self._agents[index] for index in beside["took_part"]}
+        self._terminated = {self._agents[index] for index in beside["terminated"]}
+
+
+def checked_reward(reward: Any, env: object) -> float:
+    """The reward as a number, or an EnvError."""
+    try:
+        number = float(reward)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise EnvError(
+            f"{type(env).__name__}: a reward is no finite number", got=reward, allowed="numbers"
+        )
+    return number
+
+
+def _of_length(length: int, result: Any, call: str, env: object) -> Any:
+    if isinstance(result, tuple) and len(result) == length:
+        return result
+    returns = "(obs, info)" if length == 2 else "(obs, reward, terminated, truncated, info)"
+    raise EnvError(
+        f"{type(env).__name__}: {call}() returned something else than Gymnasium's {length} values",
+        got=f"{len(result)} values" if isinstance(result, tuple) else result,
+        allowed=returns,
+        fix="Bring it up to Gymnasium's API of today; shimmy wraps older environments.",
+    )

@@ -1,0 +1,246 @@
+"""Which options may be chosen: masks in every form that people give them, as one array.
+
+The one array is boolean, (..., H, K): a row for each head, padded to the largest number of options.
+Options that do not exist are False; the row of a Range is True throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from headwise.errors import EnvError
+from headwise.spaces import ActionSpec
+
+Legal: TypeAlias = NDArray[np.bool_]
+
+MASK = "action_mask"
+"""The key of a mask in an info or an observation."""
+MASK_METHOD = "action_masks"
+"""The method of an environment that returns its mask."""
+
+
+class MaskReader:
+    """Reads masks for an action space, or for the spaces of a team by agent.
+
+    A mask may be one flat array over the options of all Choice heads, an array padded to (H, K), or
+    built like the action: a dict for a Dict, a tuple for a Tuple, one array for each element of a
+    MultiDiscrete, as Gymnasium's `sample(mask)` takes it. The same holds for each part. A part that
+    is None or missing has no illegal options.
+
+    Args:
+        space: The action space, or the action spaces by agent.
+        spec: Its heads.
+    """
+
+    def __init__(
+        self, space: spaces.Space[Any] | Mapping[str, spaces.Space[Any]], spec: ActionSpec
+    ) -> None:
+        self.all_legal: Legal = spec.option_mask | ~spec.is_choice[:, None]
+        """What is legal without a mask, (H, K)."""
+        self._root = _plan(space, spec, 0, "the action")
+        self._ranges = ~spec.is_choice[:, None]
+        self._flat = spec.option_mask.reshape(-1)
+
+    def read(self, mask: Any) -> Legal:
+        """The mask of one action, (H, K)."""
+        out = self.all_legal.copy()
+        self._root.fill(mask, out)
+        return out
+
+    def read_batch(self, masks: Any, present: Legal, out: Legal) -> None:
+        """Writes the masks of N actions, an array or a sequence of N, into `out` (N, H, K).
+
+        Where `present` (N,) is False there is no mask, and every option is legal.
+        """
+        out[...] = self.all_legal
+        array = _as_array(masks)
+        if array is not None and array.shape == (len(out), self._root.total):
+            values = _truth(array, "the action")
+            out.reshape(len(out), -1)[:, self._flat] = values | ~present[:, None]
+        elif array is not None and array.shape == out.shape:
+            out &= _truth(array, "the action") | self._ranges | ~present[:, None, None]
+        else:
+            for slot in np.flatnonzero(present):
+                self._root.fill(masks[slot], out[slot])
+
+
+def check_legal(legal: Legal, spec: ActionSpec, all_legal: Legal, over: Legal) -> None:
+    """Raises an EnvError for a head of a slot that has nothing legal; masks are (P, E, H, K).
+
+    Some heads need nothing legal and are given everything: those of a slot whose episode is `over`
+    (P, E), and those that are not in use because the option they belong to is illegal itself.
+    """
+    empty_PEH = ~legal.any(-1)
+    if not empty_PEH.any():
+        return
+    unused_PEH = np.broadcast_to(over[..., None], empty_PEH.shape).copy()
+    for head, condition in enumerate(spec.conditions):
+        if condition is not None and spec.cardinalities[condition.head]:
+            options = np.arange(legal.shape[-1])
+            asked_for = (condition.low <= options) & (options < condition.high)
+            possible_PE = (legal[..., condition.head, :] & asked_for).any(-1)
+            unused_PEH[..., head] |= unused_PEH[..., condition.head] | ~possible_PE
+    legal |= (empty_PEH & unused_PEH)[..., None] & all_legal
+    wrong = np.argwhere(empty_PEH & ~unused_PEH)
+    if len(wrong):
+        member, slot, head = map(int, wrong[0])
+        raise EnvError(
+            f"the mask leaves nothing legal for head {spec.names[head]!r} "
+            f"in slot {slot} of member {member}",
+            got="all options masked",
+            allowed="at least one legal option for every head",
+            fix="Leave one option legal, or end the episode there.",
+        )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A place in the action space: which heads belong to it, and what it is made of."""
+
+    path: str
+    rows: slice
+    exists: Legal
+    """Which of the padded options of its heads exist, (h, k)."""
+    parts: dict[Any, _Place] | None = None
+    """What it is made of: by key for a Dict or a team, by number for the others."""
+    by_key: bool = False
+    shape: tuple[int, ...] | None = None
+    """The shape of a MultiBinary, whose masks may also say 0, 1 or 2 for both."""
+    total: int = field(init=False)
+    """The number of options of all its heads."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", int(self.exists.sum()))
+
+    def fill(self, mask: Any, out: Legal) -> None:
+        """Writes a mask into the rows of `out` (H, K) that belong here."""
+        if mask is None:
+            return
+        rows = out[self.rows, : self.exists.shape[1]]
+        array = _as_array(mask)
+        if array is not None and array.shape == (self.total,):
+            rows[self.exists] = _truth(array, self.path)
+        elif array is not None and array.shape == self.exists.shape:
+            rows[self.exists] = _truth(array, self.path)[self.exists]
+        elif array is not None and self.shape is not None and array.shape == self.shape:
+            self._fill_binary(array, rows)
+        else:
+            self._fill_parts(mask, out)
+
+    def _fill_binary(self, array: NDArray[Any], rows: Legal) -> None:
+        if not np.isin(array, (0, 1, 2)).all():
+            raise self._wrong(array)
+        rows[:, 0] = array.reshape(-1) != 1
+        rows[:, 1] = array.reshape(-1) != 0
+
+    def _fill_parts(self, mask: Any, out: Legal) -> None:
+        parts = self.parts
+        if parts is None:
+            raise self._wrong(mask)
+        if self.by_key:
+            if not isinstance(mask, Mapping) or not set(mask) <= set(parts):
+                raise self._wrong(mask)
+            for key, part in mask.items():
+                parts[key].fill(part, out)
+        else:
+            fits = isinstance(mask, Sequence | np.ndarray) and not isinstance(mask, str | bytes)
+            if not fits or len(mask) != len(parts):
+                raise self._wrong(mask)
+            for part, place in zip(mask, parts.values(), strict=True):
+                place.fill(part, out)
+
+    def _wrong(self, mask: Any) -> EnvError:
+        heads, options = self.exists.shape
+        forms = [f"{self.total} truths, one for each option", f"an array ({heads}, {options})"]
+        if not self.total:
+            forms = ["None: it has no options"]
+        elif self.by_key and self.parts is not None:
+            forms.append(f"a dict with keys out of {list(self.parts)}")
+        elif self.parts is not None:
+            forms.append(f"a tuple of {len(self.parts)} masks")
+        array = _as_array(mask)
+        return EnvError(
+            f"the mask of {self.path} does not fit",
+            got=mask if array is None else f"an array of shape {array.shape}",
+            allowed=", or ".join(forms),
+        )
+
+
+def _plan(
+    space: spaces.Space[Any] | Mapping[str, spaces.Space[Any]],
+    spec: ActionSpec,
+    first: int,
+    path: str,
+) -> _Place:
+    """The place of a space whose first head has that number; the order is ActionCodec's."""
+    parts: dict[Any, _Place] | None = None
+    by_key, row = False, first
+    if isinstance(space, spaces.Dict | Mapping):
+        children = space.spaces if isinstance(space, spaces.Dict) else space
+        parts, by_key = {}, True
+        for key, child in children.items():
+            parts[key] = _plan(child, spec, row, f"{path} at {key!r}")
+            row = parts[key].rows.stop
+    elif isinstance(space, spaces.Tuple | spaces.OneOf):
+        row += isinstance(space, spaces.OneOf)  # the head that chooses among them
+        parts = {}
+        for number, child in enumerate(space.spaces):
+            parts[number] = _plan(child, spec, row, f"{path} at [{number}]")
+            row = parts[number].rows.stop
+    else:
+        return _elements(
+            space.shape or (), spec, first, path, binary=isinstance(space, spaces.MultiBinary)
+        )
+    rows = slice(first, row)
+    return _Place(path, rows, _existing(spec, rows), parts, by_key)
+
+
+def _elements(
+    shape: tuple[int, ...], spec: ActionSpec, first: int, path: str, *, binary: bool
+) -> _Place:
+    """The place of an array, nested as the array is: one mask for each element."""
+    rows = slice(first, first + math.prod(shape))
+    exists = _existing(spec, rows)
+    if not shape or not exists.any():
+        return _Place(path, rows, exists)
+    each = math.prod(shape[1:])
+    parts = {
+        number: _elements(
+            shape[1:], spec, first + number * each, f"{path} at [{number}]", binary=binary
+        )
+        for number in range(shape[0])
+    }
+    return _Place(path, rows, exists, parts, shape=shape if binary else None)
+
+
+def _existing(spec: ActionSpec, rows: slice) -> Legal:
+    return spec.option_mask[rows, : max(spec.cardinalities[rows], default=0)]
+
+
+def _as_array(mask: Any) -> NDArray[Any] | None:
+    """The mask as an array of numbers, or None if it is no such thing."""
+    if isinstance(mask, Mapping):
+        return None
+    try:
+        array = np.asarray(mask)
+    except ValueError:  # a ragged list
+        return None
+    return array if array.dtype.kind in "biuf" else None
+
+
+def _truth(array: NDArray[Any], path: str) -> Legal:
+    truth = array.astype(np.bool_)
+    if array.dtype != np.bool_ and not (array == truth).all():
+        raise EnvError(
+            f"the mask of {path} has something else than truths",
+            got=array[array != truth].reshape(-1)[0],
+            allowed="0 or False for illegal, 1 or True for legal",
+        )
+    return truth

@@ -1,0 +1,147 @@
+"""Spaces and specs as JSON and back, so that a saved agent knows its actions without its env."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from headwise.errors import SpaceError
+from headwise.spaces.action import ActionSpec, Choice, Condition, Range
+
+_MAX_ELEMENTS = 1 << 24
+_AGENTS = "agents"
+
+
+def space_to_json(space: spaces.Space[Any] | Mapping[str, spaces.Space[Any]]) -> dict[str, Any]:
+    """A space, or the spaces of several agents, as numbers, words, lists and dicts."""
+    if isinstance(space, spaces.Dict):
+        return {"dict": [[key, space_to_json(part)] for key, part in space.spaces.items()]}
+    if isinstance(space, Mapping):
+        return {_AGENTS: [[agent, space_to_json(part)] for agent, part in space.items()]}
+    if isinstance(space, spaces.Tuple):
+        return {"tuple": [space_to_json(part) for part in space.spaces]}
+    if isinstance(space, spaces.OneOf):
+        return {"one_of": [space_to_json(part) for part in space.spaces]}
+    if isinstance(space, spaces.Discrete):
+        return {"discrete": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"multi_discrete": space.nvec.tolist(), "start": space.start.tolist()}
+    if isinstance(space, spaces.MultiBinary):
+        return {"multi_binary": list(space.shape)}
+    if isinstance(space, spaces.Box):
+        return {
+            "box": list(space.shape),
+            "dtype": str(space.dtype),
+            "low": _numbers(space.low),
+            "high": _numbers(space.high),
+        }
+    raise SpaceError(
+        "this space has no form in JSON",
+        got=space,
+        allowed="Discrete, MultiDiscrete, MultiBinary, Box, Tuple, Dict, OneOf, in any nesting",
+    )
+
+
+def space_from_json(form: Any) -> Any:
+    """The way back: a space, or a dict of spaces by agent. Anything else is refused."""
+    try:
+        return _built(form)
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AssertionError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        if isinstance(error, SpaceError):
+            raise
+        raise SpaceError(
+            "this is no description of a space", got=f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def spec_to_json(spec: ActionSpec) -> dict[str, Any]:
+    """An action spec as numbers, words, lists and dicts."""
+    heads = [
+        {"options": head.n, "ordered": head.ordered}
+        if isinstance(head, Choice)
+        else {"low": head.low, "high": head.high}
+        for head in spec.heads
+    ]
+    conditions = [
+        None if c is None else [c.head, *_numbers(np.array([c.low, c.high]), shorten=False)]
+        for c in spec.conditions
+    ]
+    return {"names": list(spec.names), "heads": heads, "conditions": conditions}
+
+
+def spec_from_json(form: Any) -> ActionSpec:
+    """The way back. Anything else is refused."""
+    try:
+        heads = tuple(
+            Choice(head["options"], bool(head["ordered"]))
+            if "options" in head
+            else Range(float(head["low"]), float(head["high"]))
+            for head in form["heads"]
+        )
+        conditions = tuple(
+            None if c is None else Condition(int(c[0]), float(c[1]), float(c[2]))
+            for c in form["conditions"]
+        )
+        return ActionSpec(tuple(str(name) for name in form["names"]), heads, conditions)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        if isinstance(error, SpaceError):
+            raise
+        raise SpaceError(
+            "this is no description of an action", got=f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _built(form: Any) -> Any:
+    if "dict" in form:
+        # Pairs, because a dict would be sorted.
+        return spaces.Dict([(str(key), _built(part)) for key, part in form["dict"]])
+    if _AGENTS in form:
+        return {str(agent): _built(part) for agent, part in form[_AGENTS]}
+    if "tuple" in form:
+        return spaces.Tuple([_built(part) for part in form["tuple"]])
+    if "one_of" in form:
+        return spaces.OneOf([_built(part) for part in form["one_of"]])
+    if "discrete" in form:
+        return spaces.Discrete(int(form["discrete"]), start=int(form["start"]))
+    if "multi_discrete" in form:
+        return spaces.MultiDiscrete(
+            np.array(form["multi_discrete"], dtype=np.int64),
+            start=np.array(form["start"], dtype=np.int64),
+        )
+    shape = _shape(form["multi_binary"] if "multi_binary" in form else form["box"])
+    if "multi_binary" in form:
+        return spaces.MultiBinary(shape)
+    dtype = np.dtype(str(form["dtype"]))
+    low, high = (_array(form[end], shape, dtype) for end in ("low", "high"))
+    return spaces.Box(low, high, shape, dtype=dtype.type)
+
+
+def _shape(sizes: Any) -> tuple[int, ...]:
+    shape = tuple(int(size) for size in sizes)
+    if any(size < 0 for size in shape) or math.prod(shape) > _MAX_ELEMENTS:
+        raise SpaceError("a space is too large", got=shape, allowed=f"{_MAX_ELEMENTS} elements")
+    return shape
+
+
+def _numbers(bound: np.ndarray[Any, Any], *, shorten: bool = True) -> Any:
+    """One number where all are the same; infinities as words, which JSON does not have."""
+    flat = bound.ravel().tolist()
+    values = flat[:1] if shorten and len(set(flat)) == 1 else flat
+    return [str(x) if isinstance(x, float) and not math.isfinite(x) else x for x in values]
+
+
+def _array(values: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    plain = [float(x) if isinstance(x, str) else x for x in values]
+    array = np.array(plain, dtype=dtype)
+    return np.full(shape, array[0]) if len(plain) == 1 else array.reshape(shape)

@@ -1,0 +1,68 @@
+"""Learners in users' environments: what is illegal is never chosen, and what is stored is true."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from foreign_toys import Masked, Nested, Relay, true_mask
+
+from headwise import ConfigError
+from headwise.algorithms import algorithms
+from headwise.algorithms.base import config_from
+from headwise.envs.foreign import foreign_env
+from headwise.factorizations import factorizations
+from headwise.training.build import make_loop
+
+SETTINGS = {
+    "ppo": {"rollout": 32, "minibatch": 16, "epochs": 2},
+    "dqn": {"warmup": 16, "batch_size": 16, "bins": 3, "epsilon": 0.5},
+    "sac": {"warmup": 16, "batch_size": 16},
+}
+
+
+def loop_for(env, algorithm, factorization="shared", **settings):
+    config = config_from(
+        algorithms.get(algorithm), {"hidden": (16,), "lr": 0.01, **SETTINGS[algorithm]}
+    )
+    seeds = range(env.num_members)
+    return make_loop(env, config, factorizations.get(factorization)(), seeds, 200, **settings)
+
+
+@pytest.mark.parametrize("space", ["tuple", "hybrid"])
+@pytest.mark.parametrize("factorization", factorizations.names())
+@pytest.mark.parametrize("algorithm", SETTINGS)
+def test_nothing_illegal_is_ever_chosen(algorithm, factorization, space):
+    """The environment raises at an illegal option: exploring, learning, and at its best."""
+    make = functools.partial(Masked, "flat", "info", space, length=2, spread=3)
+    env = foreign_env(make, [1, 2], 2)
+    try:
+        loop = loop_for(env, algorithm, factorization, normalise_obs=True)
+    except ConfigError:
+        pytest.skip("refused for heads that are numbers")
+    loop.run(72)
+    assert loop.updates >= 2
+    assert loop.algorithm.alive.all()
+    # Greedy actions for observations of every time, with the masks of those times.
+    times = torch.arange(6.0)
+    obs = torch.stack([torch.zeros(6), torch.zeros(6), times], -1).expand(2, 6, 3)
+    masks = [env.codec.legal(np.concatenate(true_mask(int(t)))) for t in times]
+    legal = torch.as_tensor(np.stack(masks)).expand(2, 6, -1, -1)
+    action = loop.algorithm.policy(obs, legal=loop._legal_options(legal))
+    for (member, row), _ in np.ndenumerate(np.zeros((2, 6))):
+        a, b = action[member, row, -2:].int().tolist()
+        first, second = true_mask(row)
+        assert first[a]
+        assert second[b]
+
+
+@pytest.mark.parametrize("algorithm", SETTINGS)
+@pytest.mark.parametrize("make", [Nested, Relay])
+def test_nested_spaces_and_teams_train(make, algorithm):
+    loop = loop_for(
+        foreign_env(make, [1, 2], 2), algorithm, normalise_obs=True, normalise_reward=True
+    )
+    loop.run(72)
+    assert loop.updates >= 2
+    assert loop.algorithm.alive.all()
+    assert len(loop.episodes.table) > 10
