@@ -28,7 +28,8 @@ class HeadwiseError(Exception):
         allowed: str | None = None,
         fix: str | None = None,
     ) -> None:
-        parts = [what]
+        # An error from another process is made anew of its whole message, or of itself.
+        parts = [str(what).removesuffix(".")]
         if got is not _NOTHING:
             parts.append(f"got {_brief(got)}")
         if allowed is not None:
@@ -47,6 +48,18 @@ class ConfigError(HeadwiseError, ValueError):
 
 class EnvError(HeadwiseError, ValueError):
     """An environment was built or called in a way it does not allow."""
+
+
+class CheckpointError(HeadwiseError, OSError):
+    """A checkpoint cannot be written, or a file that should be one cannot be trusted."""
+
+
+class ExportError(HeadwiseError, OSError):
+    """The file of an exported policy cannot be written."""
+
+
+class StoreError(HeadwiseError, OSError):
+    """The folder of a study cannot be written to, or holds something else."""
 
 
 def _brief(value: object, limit: int = 200) -> str:

@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from headwise import ActionSpec, Choice, Range
+from headwise import ActionSpec, Choice, ConfigError, Range
 from headwise.factorizations import Blueprint, factorizations
 from headwise.factorizations.layout import Layout
 from headwise.population import Initializer, Keys
@@ -19,7 +19,18 @@ ONE_OF = ActionSpec(
     (Choice(3), Choice(4), Choice(2), Choice(2)),
     (None, Condition(0, 0, 1), Condition(0, 1, 2), Condition(2, 1, 2)),
 )
-SPECS = {"discrete": DISCRETE, "hybrid": HYBRID, "continuous": CONTINUOUS, "one_of": ONE_OF}
+PARAMETERS = ActionSpec(  # options and numbers that are in use under an alternative only
+    ("kind", "power", "gear", "angle"),
+    (Choice(3), Range(-1, 1), Choice(2), Range(0, 5)),
+    (None, Condition(0, 0, 1), Condition(0, 1, 2), Condition(0, 1, 3)),
+)
+SPECS = {
+    "discrete": DISCRETE,
+    "hybrid": HYBRID,
+    "continuous": CONTINUOUS,
+    "one_of": ONE_OF,
+    "parameters": PARAMETERS,
+}
 
 
 def blueprint(spec, seeds=(0, 1, 2), **settings):
@@ -28,15 +39,27 @@ def blueprint(spec, seeds=(0, 1, 2), **settings):
     return Blueprint(layout=Layout(spec), obs_size=OBS, init=Initializer(keys), **settings)
 
 
+def builds(name, what, spec):
+    """Whether a factorization offers something for a spec; what it refuses is in test_refusals."""
+    kind = factorizations.get(name)
+    if not hasattr(kind, what):
+        return False
+    try:
+        kind().check(spec)
+        make(name, what, spec, seeds=(0,))
+    except ConfigError:
+        return False
+    return True
+
+
 def offers(what, specs=("discrete",)):
     """All (factorization name, spec name) pairs where the factorization offers something."""
-    pairs = []
-    for name, kind in factorizations.items():
-        for spec in specs:
-            if not hasattr(kind, what) or (name == "joint" and spec in ("hybrid", "continuous")):
-                continue
-            pairs.append((name, spec))
-    return pairs
+    return [
+        (name, spec)
+        for name in factorizations.names()
+        for spec in specs
+        if builds(name, what, SPECS[spec])
+    ]
 
 
 def make(name, what, spec, seeds=(0, 1, 2), **settings):

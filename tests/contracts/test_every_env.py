@@ -346,13 +346,14 @@ def test_step_batches_keep_their_word(name):
     for action in learner_actions(env, np.random.default_rng(0), 260):
         step = env.step(action)
         assert isinstance(step, StepBatch)
-        for key, array in step._asdict().items():
+        for key, array in step.arrays().items():
             assert array.shape[:2] == shape, key
         assert step.obs.dtype == step.next_obs.dtype == step.reward.dtype == np.float32
         assert step.terminated.dtype == step.truncated.dtype == step.valid.dtype == np.bool_
         if previous is not None:  # the arrays are the environment's and are used again
             assert all(
-                a is b or np.shares_memory(a, b) for a, b in zip(step, previous, strict=True)
+                a is b or np.shares_memory(a, b)
+                for a, b in zip(step.arrays().values(), previous.arrays().values(), strict=True)
             )
         previous = step
         assert np.isfinite(step.obs).all()
@@ -382,8 +383,8 @@ def test_a_member_alone_is_the_member_in_a_population(name):
     np.testing.assert_array_equal(many.reset()[1, :4], few.reset()[0])
     for action in learner_actions(many, np.random.default_rng(1), 130):
         large, small = many.step(action), few.step(np.ascontiguousarray(action[1:2, :4]))
-        for key, a, b in zip(large._fields, large, small, strict=True):
-            np.testing.assert_array_equal(a[1, :4], b[0], err_msg=key)
+        for key, a in large.arrays().items():
+            np.testing.assert_array_equal(a[1, :4], small.arrays()[key][0], err_msg=key)
 
 
 @every_name
@@ -400,11 +401,13 @@ def test_a_run_can_be_resumed_or_says_that_it_cannot(name):
             env.restore(b"")
         return
     snapshot = env.snapshot()
-    first = [[array.copy() for array in env.step(action)] for action in actions[25:]]
+    first = [
+        [array.copy() for array in env.step(action).arrays().values()] for action in actions[25:]
+    ]
     for again in (env, make_vec(name, [8, 9], 3)):
         again.restore(snapshot)
         for action, expected in zip(actions[25:], first, strict=True):
-            for a, b in zip(again.step(action), expected, strict=True):
+            for a, b in zip(again.step(action).arrays().values(), expected, strict=True):
                 np.testing.assert_array_equal(a, b)
 
 
@@ -418,6 +421,6 @@ def test_compiled_members_do_not_depend_on_the_population(name, settings):
         a = many.step(action)
         b = alone.step(np.ascontiguousarray(action[2:]))
         c = few.step(np.ascontiguousarray(action[2:, :4]))
-        for key, x, y, z in zip(a._fields, a, b, c, strict=True):
-            np.testing.assert_array_equal(x[2], y[0], err_msg=key)
-            np.testing.assert_array_equal(x[2, :4], z[0], err_msg=key)
+        for key, x in a.arrays().items():
+            np.testing.assert_array_equal(x[2], b.arrays()[key][0], err_msg=key)
+            np.testing.assert_array_equal(x[2, :4], c.arrays()[key][0], err_msg=key)

@@ -12,11 +12,11 @@ from headwise.training.build import make_loop
 
 SEEDS = (0, 1, 2)
 GAMMA = 0.8
-SETTINGS = {
-    "ppo": {"rollout": 256, "minibatch": 64, "lr": 3e-3, "entropy_coef": 0.003},
-    "dqn": {"replay": 4000, "batch_size": 64, "warmup": 200, "lr": 3e-3, "tau": 0.05},
+SETTINGS = {  # short runs, so large steps
+    "ppo": {"rollout": 256, "minibatch": 128, "lr": 5e-3, "entropy_coef": 0.003},
+    "dqn": {"replay": 4000, "batch_size": 64, "warmup": 128, "lr": 1e-2, "tau": 0.1},
     "sac": {
-        "replay": 4000, "batch_size": 64, "warmup": 200, "lr": 3e-3, "tau": 0.05,
+        "replay": 4000, "batch_size": 64, "warmup": 128, "lr": 5e-3, "tau": 0.1,
         "target_entropy": 0.05, "first_temperature": 0.05,
     },
 }  # fmt: skip
@@ -24,8 +24,14 @@ EXPLORE = {  # to find a needle one must look around
     "dqn": {"bins": 9, "epsilon_start": 1.0, "epsilon_share": 0.5},
     "sac": {"target_entropy": 0.2, "first_temperature": 0.2},
 }
-STEPS = {"ppo": 8000, "dqn": 5000, "sac": 5000}
-LONGER = {("sac", "choose-and-aim"): 8000}
+STEPS = {"ppo": 4096, "dqn": 1200, "sac": 1600}
+LONGER = {  # what must be found among many, or to the digit
+    ("ppo", "aim"): 6144,
+    ("ppo", "choose-and-aim"): 6144,
+    ("dqn", "agree-context"): 2400,
+    ("sac", "agree-context"): 2400,
+    ("sac", "choose-and-aim"): 3200,
+}
 
 FACTORED = {  # what a value or policy without interaction between heads cannot represent
     ("agree", "dqn"): {"shared", "vdn", "qplex", "independent"},

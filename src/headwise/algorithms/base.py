@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
+from headwise.checks import check_counts, check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
 from headwise.population import Draws, Keys, per_member
@@ -117,6 +118,10 @@ class Algorithm(Protocol):
     def alive(self) -> Tensor:
         """Which members have not diverged, (P,)."""
 
+    @property
+    def num_uniforms(self) -> int:
+        """Uniform numbers that `policy` takes to draw an action; 0 where nothing can be drawn."""
+
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
         """Actions for collecting data, exploration included."""
 
@@ -151,6 +156,7 @@ class AlgorithmConfig:
     """Bins of a Range head, to treat it as options: one number, or numbers by head."""
 
     def __post_init__(self) -> None:
+        check_settings(self)
         self.require("lr", 0.0, math.inf, open_low=True)
         self.require("gamma", 0.0, 1.0)
         if not self.hidden or any(not isinstance(n, int) or n < 1 for n in self.hidden):
@@ -162,7 +168,8 @@ class AlgorithmConfig:
         """Refuses a setting that is not a finite number within bounds, for any member."""
         value = getattr(self, name)
         for number in value if isinstance(value, tuple) else (value,):
-            good = isinstance(number, int | float) and math.isfinite(number)
+            good = isinstance(number, int | float) and not isinstance(number, bool)
+            good = good and math.isfinite(number)
             if not good or not low <= number <= high or (open_low and number == low):
                 bracket = "(" if open_low else "["
                 raise ConfigError(
@@ -173,14 +180,7 @@ class AlgorithmConfig:
 
     def require_count(self, *names: str) -> None:
         """Refuses settings that are not whole numbers from 1."""
-        for name in names:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(
-                    f"{self.name} setting {name!r} must be a count",
-                    got=value,
-                    allowed="whole numbers from 1",
-                )
+        check_counts(self, *names)
 
     def member_values(self, name: str, keys: Keys) -> Tensor:
         """A per-member setting as a tensor (P,)."""

@@ -31,7 +31,7 @@ from headwise.factorizations.heads import pick_options
 from headwise.factorizations.layout import NEVER, Layout
 from headwise.factorizations.values import chosen
 from headwise.nets import Activation
-from headwise.population import Adam, Draws, Initializer, Packed, Stream, along, member_mean
+from headwise.population import Adam, Clock, Draws, Initializer, Packed, Stream, along, member_mean
 
 
 @algorithms.register("dqn")
@@ -84,6 +84,7 @@ class DQN(AlgorithmConfig):
             self.require(name, 0.0, 1.0)
         self.require("updates_per_step", 0.0, 100.0, open_low=True)
         self.require("temperature", 0.0, 1e3)
+        self.require("max_grad_norm", 0.0, 1e9, open_low=True)
         self.require_count("replay", "batch_size", "n_step")
         if self.munchausen > 0.0 and self.temperature == 0.0:
             raise ConfigError(
@@ -126,7 +127,8 @@ class DQNLearner:
         self.plan = ReplayPlan(
             config.replay, config.batch_size, config.warmup, config.updates_per_step, config.n_step
         )
-        self.steps = 0
+        self.steps = Clock(task.device)
+        """Environment steps that each member has taken, for the schedule of epsilon."""
         self._total_steps, self._num_slots = task.total_steps, task.num_slots
         self._epsilon_start = config.member_values("epsilon_start", task.keys)
         self._epsilon = config.member_values("epsilon", task.keys)
@@ -147,9 +149,14 @@ class DQNLearner:
     def epsilon(self) -> Tensor:
         """How often a head takes an option at random now, (P,)."""
         span = self.config.epsilon_share * self._total_steps
-        return linear(self._epsilon_start, self._epsilon, self.steps, span)
+        return linear(self._epsilon_start, self._epsilon, self.steps.now, span)
 
     # --- acting ---------------------------------------------------------------------------------
+
+    @property
+    def num_uniforms(self) -> int:
+        """None: there is no policy to draw from, only the best action."""
+        return 0
 
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
@@ -158,7 +165,7 @@ class DQNLearner:
         coin, option = draws.uniform(Stream.EXPLORE, 2, *best.shape[-2:]).unbind(-3)
         anything = pick_options(self._equal_chances(best, legal), option)
         explores = coin < along(self.epsilon, coin)
-        self.steps += self._num_slots
+        self.steps.advance(self._num_slots)
         return Acted(torch.where(explores, anything, best), {})
 
     @torch.no_grad()
@@ -185,7 +192,10 @@ class DQNLearner:
         loss = error.square()
         if self.config.loss == "huber":
             loss = torch.nn.functional.huber_loss(predicted, target, reduction="none")
-        loss = member_mean(loss)
+        in_use = None
+        if self.layout.is_conditional and loss.shape[-1] == self.layout.num_heads:
+            in_use = self.layout.active(batch.action)  # a head not in use has nothing to learn
+        loss = member_mean(loss, in_use)
         if self._sums_columns:
             loss = loss * predicted.shape[-1]
         torch.autograd.backward(loss.sum())
@@ -232,7 +242,7 @@ class DQNLearner:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that later updates depend on."""
-        steps = torch.full_like(self._epsilon, self.steps, dtype=torch.int64)
+        steps = torch.full_like(self._epsilon, self.steps.read(), dtype=torch.int64)
         target = self._packed_target.rows(self._packed_target.values)
         return self.optimiser.state_dict() | {"target": target, "steps": steps}
 
@@ -240,4 +250,4 @@ class DQNLearner:
         """Goes back to a saved state."""
         self.optimiser.load_state_dict(state)
         self._packed_target.load_rows(self._packed_target.values, state["target"])
-        self.steps = int(state["steps"].max())
+        self.steps.set(int(state["steps"].max()))

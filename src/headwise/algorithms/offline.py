@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
-from headwise.population import Draws, Stream, slice_rows, take_rows
+from headwise.population import Draws, Stream, latest_rows, slice_rows, take_rows
 
-_KEPT = ("obs", "raw", "bins", "reward", "next_obs", "terminated")
+_KEPT = ("obs", "raw", "bins", "reward", "next_obs", "terminated", "valid", "legal")
 
 
 class OfflineRows:
@@ -22,11 +21,19 @@ class OfflineRows:
     def add(self, rows: dict[str, Tensor]) -> None:
         """Takes in the rows of a rollout."""
         for name in _KEPT:
-            x = rows[name]
-            if name in self.rows:
-                x = torch.cat([self.rows[name], x], dim=1)
-            surplus = max(x.shape[1] - self.capacity, 0)
-            self.rows[name] = slice_rows(x, surplus, x.shape[1] - surplus).clone()
+            if name not in rows:
+                continue  # without masks, every option is legal
+            kept = self.rows.get(name, slice_rows(rows[name], 0, 0))
+            self.rows[name] = latest_rows(kept, rows[name], self.capacity)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All rows kept, each with the member axis first."""
+        return {f"past_{name}": x.clone() for name, x in self.rows.items()}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+        names = [name for name in _KEPT if f"past_{name}" in state]
+        self.rows = {name: state[f"past_{name}"].clone() for name in names}
 
     def draw(
         self, draws: Draws, epochs: int, num_rows: int

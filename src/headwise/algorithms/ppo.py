@@ -91,6 +91,12 @@ class PPO(AlgorithmConfig):
         self.require("importance_floor", 0.0, 1.0)
         self.require("anneal_share", 0.0, 1.0)
         self.require("kl_coef", 0.0, 100.0)
+        self.require("kl_target", 0.0, 100.0, open_low=True)
+        self.require("value_coef", 0.0, 1e3)
+        self.require("mean_penalty", 0.0, 1e3)
+        self.require("max_grad_norm", 0.0, 1e9, open_low=True)
+        if self.value_clip is not None:
+            self.require("value_clip", 0.0, 1e9, open_low=True)
         self.require_count("rollout", "minibatch", "epochs")
         if self.inspect is not None:
             inspectors.get(self.inspect)

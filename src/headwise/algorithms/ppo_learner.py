@@ -28,6 +28,7 @@ from headwise.factorizations.critics import Importance
 from headwise.factorizations.layout import Layout
 from headwise.population import (
     Adam,
+    Clock,
     Draws,
     Initializer,
     Packed,
@@ -84,7 +85,7 @@ class PPOLearner:
         slots = task.num_slots
         self.plan = RolloutPlan(max(config.rollout // slots, 1))
         self.num_updates = max(task.total_steps // (self.plan.length * slots), 1)
-        self.updates = 0
+        self.updates = Clock(task.device)
         self.gamma = config.member_values("gamma", task.keys)
         self.gae_lambda = config.member_values("gae_lambda", task.keys)
         self.clip = config.member_values("clip", task.keys)
@@ -99,6 +100,17 @@ class PPOLearner:
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
 
     # --- acting ---------------------------------------------------------------------------------
+
+    @property
+    def capturable(self) -> bool:
+        """Whether an update works on the same tensors every time; past rows grow in number."""
+        return self.offline is None
+
+    @property
+    def num_uniforms(self) -> int:
+        """Uniform numbers that `policy` takes to draw an action."""
+        count: int = self.actor.num_uniforms
+        return count
 
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
@@ -145,7 +157,7 @@ class PPOLearner:
                 torch.autograd.backward(loss.sum())
                 self.optimiser.step()
                 means.add(numbers)
-        self.updates += 1
+        self.updates.advance()
         return metrics | means.result() | {"train/grad_norm": self.optimiser.norm.clone()}
 
     @torch.no_grad()
@@ -161,6 +173,8 @@ class PPOLearner:
             rows["legal"] = batch.legal.flatten(-4, -3)
         metrics: Metrics = {}
         weights = None
+        if not self.branching:
+            rows["value"] = self.critic.value(rows["obs"])
         if self.branching or self.config.kl_coef:
             heads = self.actor.judge(rows["obs"], rows["raw"], rows.get("legal")).heads
         if self.config.kl_coef:
@@ -168,9 +182,14 @@ class PPOLearner:
         if self.branching:
             rows["bins"] = self.critic.bins(batch.action.flatten(-3, -2))
             rows["masses"] = self.critic.masses(heads)
-            raw = self.critic.importance(rows["obs"], rows["bins"], rows["masses"], self.importance)
-            alpha = annealed_alpha(self.updates, self.num_updates, self.config.anneal_share)
-            weights = importance_weights(raw, alpha, self.config.importance_floor)
+            value, advantage = self.critic.centred(rows["obs"], rows["masses"])
+            rows["value"] = value.unsqueeze(-1)
+            raw = self.critic.importance(advantage, rows["obs"], rows["bins"], self.importance)
+            alpha = annealed_alpha(self.updates.now, self.num_updates, self.config.anneal_share)
+            in_use = None
+            if self.layout.is_conditional:
+                in_use = self.layout.active(batch.action.flatten(-3, -2))
+            weights = importance_weights(raw, alpha, self.config.importance_floor, in_use)
             metrics["heads/importance"] = weights.mean(-2)
             rows["weight"] = weights
         rows |= self._estimate(batch, rows, weights)
@@ -180,7 +199,7 @@ class PPOLearner:
         return rows, metrics
 
     def _estimate(self, batch: RolloutBatch, rows: Rows, weights: Tensor | None) -> Rows:
-        values = [self.critic.value(x.flatten(-3, -2)) for x in (batch.obs, batch.next_obs)]
+        values = [rows["value"], self.critic.value(batch.next_obs.flatten(-3, -2))]
         if self.branching and self.config.correct_mixture:
             for k, x in enumerate((batch.obs, batch.next_obs)):
                 obs = x.flatten(-3, -2)
@@ -241,6 +260,9 @@ class PPOLearner:
             choices, ranges = self.layout.choices, self.layout.ranges
             together = log_ratio.index_select(-1, ranges).sum(-1, keepdim=True)
             log_ratio = torch.cat([log_ratio.index_select(-1, choices), together], dim=-1)
+            if advantage.shape[-1] == self.layout.num_heads:  # a share of the credit for each head
+                share = advantage.index_select(-1, ranges).sum(-1, keepdim=True)
+                advantage = torch.cat([advantage.index_select(-1, choices), share], dim=-1)
         if self.config.normalise == "minibatch":
             advantage = standardised(advantage, part["valid"])
         ratio = log_ratio.clamp_max(20.0).exp()
@@ -273,14 +295,14 @@ class PPOLearner:
         obs, following = part["past_obs"], part["past_next_obs"]
         with torch.no_grad():
             # Centred under the current policy, whatever the policy was that acted then.
-            heads = self.actor.judge(obs, part["past_raw"]).heads
+            heads = self.actor.judge(obs, part["past_raw"], part.get("past_legal")).heads
             masses = self.critic.masses(heads)
             gamma = along(self.gamma, part["past_reward"])
             target = td_target(
                 part["past_reward"], self.critic.value(following), part["past_terminated"], gamma
             )
         predicted = self.critic.predict(obs, part["past_bins"], masses)
-        return member_mean((predicted - target).square())
+        return member_mean((predicted - target).square(), part["past_valid"])
 
     def _total_entropy(self, entropy: Tensor) -> Tensor:
         """The heads' entropies (P, B, G) as one number for each row, (P, B, 1)."""
@@ -293,11 +315,11 @@ class PPOLearner:
         """Beta times the divergence; beta grows while that is too large, and shrinks again."""
         tensors = {n.removeprefix("old_"): x for n, x in part.items() if n.startswith("old_")}
         kl = member_mean(judged.heads.rebuilt(tensors).kl(judged.heads).sum(-1, keepdim=True))
-        penalty = self.kl_coef * kl
+        penalty = self.kl_coef.clone() * kl
         with torch.no_grad():
             target = self.config.kl_target
             factor = torch.where(kl > target, 1.5, torch.where(kl < target / 1.5, 1 / 1.5, 1.0))
-            self.kl_coef = (self.kl_coef * factor).clamp(1e-4, 100.0)
+            self.kl_coef.copy_((self.kl_coef * factor).clamp(1e-4, 100.0))
         return penalty
 
     def _diagnose(self, part: Rows) -> Metrics:
@@ -319,14 +341,18 @@ class PPOLearner:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that later updates depend on."""
-        counts = torch.full_like(self.kl_coef, self.updates, dtype=torch.int64)
-        return self.optimiser.state_dict() | {"kl_coef": self.kl_coef.clone(), "updates": counts}
+        counts = torch.full_like(self.kl_coef, self.updates.read(), dtype=torch.int64)
+        past = {} if self.offline is None else self.offline.state_dict()
+        own = {"kl_coef": self.kl_coef.clone(), "updates": counts}
+        return self.optimiser.state_dict() | own | past
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
         self.optimiser.load_state_dict(state)
-        self.kl_coef = state["kl_coef"].to(self.kl_coef)
-        self.updates = int(state["updates"].max())
+        self.kl_coef.copy_(state["kl_coef"])
+        self.updates.set(int(state["updates"].max()))
+        if self.offline is not None:
+            self.offline.load_state_dict(state)
 
 
 def _successors(batch: RolloutBatch) -> Rows:

@@ -29,9 +29,9 @@ from headwise.algorithms.schedules import linear
 from headwise.algorithms.temperature import Temperatures
 from headwise.factorizations.base import Blueprint, offered
 from headwise.factorizations.layout import Layout
-from headwise.factorizations.soft import Soft
+from headwise.factorizations.soft import Soft, twice
 from headwise.nets import Activation
-from headwise.population import Adam, Draws, Initializer, Packed, Stream, member_mean
+from headwise.population import Adam, Clock, Draws, Initializer, Packed, Stream, member_mean
 
 
 @algorithms.register("sac")
@@ -90,6 +90,9 @@ class SAC(AlgorithmConfig):
         self.require("updates_per_step", 0.0, 100.0, open_low=True)
         self.require("first_temperature", 0.0, 1e3, open_low=True)
         self.require("actor_lr_scale", 0.0, 100.0)
+        self.require("max_grad_norm", 0.0, 1e9, open_low=True)
+        for name in ("gumbel_start", "gumbel_decay", "gumbel_floor"):
+            self.require(name, 0.0, 1e3, open_low=True)
         self.require_count("replay", "batch_size", "n_step")
 
     def build(self, task: Task) -> SACLearner:
@@ -137,7 +140,7 @@ class SACLearner:
         self.plan = ReplayPlan(
             config.replay, config.batch_size, config.warmup, config.updates_per_step, config.n_step
         )
-        self.updates = 0
+        self.updates = Clock(task.device)
         self._num_updates = max(task.total_steps * config.updates_per_step, 1.0)
         self._fraction = config.member_values("target_entropy", task.keys)
         end = "target_entropy" if config.target_entropy_end is None else "target_entropy_end"
@@ -153,9 +156,14 @@ class SACLearner:
     def fraction(self) -> Tensor:
         """The share of the largest entropy that Choice heads should have now, (P,)."""
         span = self.config.target_entropy_share * self._num_updates
-        return linear(self._fraction, self._fraction_end, self.updates, span)
+        return linear(self._fraction, self._fraction_end, self.updates.now, span)
 
     # --- acting ---------------------------------------------------------------------------------
+
+    @property
+    def num_uniforms(self) -> int:
+        """Uniform numbers that `policy` takes to draw an action."""
+        return self.soft.num_uniforms
 
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
@@ -191,9 +199,12 @@ class SACLearner:
                 batch.terminated.unsqueeze(-1),
                 batch.discount.unsqueeze(-1),
             ).unsqueeze(-3)
-        predicted = self.soft.predict(self.critic, batch.obs, batch.action)
+        predicted = self.soft.predict(self.critic, batch.obs, batch.action, batch.legal)
+        error = (predicted - target).square()
+        if self.layout.is_conditional and error.shape[-1] == self.layout.num_heads:
+            error = error * twice(self.layout.active(batch.action))  # nothing to learn when idle
         # The sum over both critics and all columns, the mean over rows.
-        critic_loss = member_mean((predicted - target).square().sum((-3, -1)))
+        critic_loss = member_mean(error.sum((-3, -1)))
         torch.autograd.backward(critic_loss.sum())
         self.critic_optimiser.step()
         self._packed_target.move_towards(self._packed, self.config.tau)
@@ -201,7 +212,7 @@ class SACLearner:
         metrics = self._improve(
             batch, draws.uniform(Stream.ACTOR, rows, self.soft.num_noise), alpha
         )
-        self.updates += 1
+        self.updates.advance()
         return metrics | {
             "train/critic_loss": critic_loss.detach(),
             "train/q_values": member_mean(predicted.detach()),
@@ -210,9 +221,10 @@ class SACLearner:
 
     def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> Metrics:
         """A step of the actor, where there is one, and of the temperatures."""
-        softness = self.config.gumbel_start * self.config.gumbel_decay**self.updates
-        gumbel = torch.tensor(max(softness, self.config.gumbel_floor), device=noise.device)
-        loss, entropy = self.soft.actor_loss(
+        softness = self.config.gumbel_start * self.config.gumbel_decay**self.updates.now
+        gumbel = torch.as_tensor(softness, dtype=torch.float32, device=noise.device)
+        gumbel = gumbel.clamp_min(self.config.gumbel_floor)
+        loss, entropy, in_use = self.soft.actor_loss(
             self.critic, batch.obs, noise, alpha, gumbel, batch.legal
         )
         metrics: Metrics = {}
@@ -221,7 +233,7 @@ class SACLearner:
             self._packed.zero_grad()  # the critics are a constant to the actor
             self.actor_optimiser.step()
             metrics["train/actor_loss"] = loss.detach()
-        return metrics | self.temperatures.update(entropy, self.fraction)
+        return metrics | self.temperatures.update(entropy, self.fraction, in_use)
 
     # --- keeping --------------------------------------------------------------------------------
 
@@ -232,7 +244,7 @@ class SACLearner:
         if self.actor_optimiser is not None:
             state |= {f"actor.{n}": x for n, x in self.actor_optimiser.state_dict().items()}
         state["target"] = self._packed_target.rows(self._packed_target.values)
-        state["updates"] = torch.full_like(self._fraction, self.updates, dtype=torch.int64)
+        state["updates"] = torch.full_like(self._fraction, self.updates.read(), dtype=torch.int64)
         return state
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
@@ -246,4 +258,4 @@ class SACLearner:
         if self.actor_optimiser is not None:
             self.actor_optimiser.load_state_dict(part("actor."))
         self._packed_target.load_rows(self._packed_target.values, state["target"])
-        self.updates = int(state["updates"].max())
+        self.updates.set(int(state["updates"].max()))

@@ -53,10 +53,17 @@ class Temperatures(nn.Module):
         """The target entropy of each head, (P, H), for fractions (P,) of the largest."""
         return torch.where(self._is_choice, fraction.unsqueeze(-1) * self._most, -1.0)
 
-    def update(self, entropy: Tensor, fraction: Tensor) -> dict[str, Tensor]:
-        """Raises temperatures where entropy (P, B, H) is below target, lowers them elsewhere."""
+    def update(
+        self, entropy: Tensor, fraction: Tensor, in_use: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """Raises temperatures where entropy (P, B, H) is below target, lowers them elsewhere.
+
+        A head that is seldom in use (`in_use`, (P, B, H)) has as little entropy to reach.
+        """
         mean = entropy.detach().mean(-2)
         target = self.target(fraction)
+        if in_use is not None:
+            target = target * in_use.detach().mean(-2)
         surplus = (mean - target) @ self._members_of  # (P, groups): summed over a group's heads
         loss = (self.log_alpha * surplus).sum(-1)
         torch.autograd.backward(loss.sum())

@@ -29,7 +29,7 @@ from headwise.factorizations.soft_concat import ConcatSoft
 from headwise.factorizations.stacks import PolicyStack
 from headwise.factorizations.values import chosen, max_centred
 from headwise.nets import MLP
-from headwise.population import Linear
+from headwise.population import Linear, tanh
 from headwise.spaces import ActionSpec
 
 
@@ -54,7 +54,7 @@ class ARPolicy(nn.Module):
     def judge(self, obs: Tensor, raw: Tensor, legal: Tensor | None = None) -> Judged:
         """Log-probabilities and entropies of given raw actions: all heads at once."""
         heads = self.stack.heads(self.prefix.inputs(obs, self.to_unit(raw)), legal)
-        return Judged(heads.log_prob(raw), heads.entropy(), heads)
+        return Judged(heads.log_prob(raw), heads.entropy(raw), heads)
 
     def mode(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """The most likely value of head after head."""
@@ -101,20 +101,20 @@ class ARValue(nn.Module):
 
     def advantages(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """Advantages (..., B, H, K), each max-centred for the prefix that the action gives."""
-        embedding = torch.tanh(self.embedding(self.encoder(self.prefix.inputs(obs, action))))
+        embedding = tanh(self.embedding(self.encoder(self.prefix.inputs(obs, action))))
         return max_centred(self.layout, self.output(embedding).movedim(-3, -2), legal)
 
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """V plus the advantages along the action, (P, B, 1)."""
         advantage = chosen(self.advantages(obs, action, legal), self.layout.choice_columns(action))
-        return self.state.value(obs) + advantage.sum(-1, keepdim=True)
+        return self.state.value(obs) + self.layout.used(advantage, action).sum(-1, keepdim=True)
 
     def best(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The best option of head after head, and its value, which is V."""
         columns = [torch.zeros(obs.shape[:-1], device=obs.device)] * self.layout.num_heads
         for head in self.prefix.order:
             x = self.prefix.input_of(head, obs, torch.stack(columns, dim=-1))
-            embedding = torch.tanh(self.embedding.one(head, self.encoder.one(head, x)))
+            embedding = tanh(self.embedding.one(head, self.encoder.one(head, x)))
             scores = self.output.one(head, embedding).masked_fill(
                 ~self.layout.mask[head], -torch.inf
             )

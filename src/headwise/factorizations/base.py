@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from torch import Tensor
 
+from headwise.checks import check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations.heads import Heads
 from headwise.factorizations.layout import Layout
@@ -32,6 +33,9 @@ class Factorization:
     name: ClassVar[str]
     exact_greedy: ClassVar[bool] = True
     """Whether the heads' own best options are the best joint action of its value (IGM)."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def check(self, spec: ActionSpec) -> None:
         """Refuses a spec that this factorization cannot handle."""

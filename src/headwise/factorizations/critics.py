@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import torch
@@ -12,8 +13,8 @@ from headwise.factorizations.heads import Heads
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.values import chosen
 from headwise.nets import MLP, Dueling, Mixer
-from headwise.population import Linear
-from headwise.spaces import ActionSpec, Choice
+from headwise.population import Linear, tanh
+from headwise.spaces import ActionSpec, Choice, Condition
 
 Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "state"]
 
@@ -44,7 +45,7 @@ class ValueCritic(nn.Module):
             obs = obs.unsqueeze(-3).expand(*obs.shape[:-2], *self.copies, *obs.shape[-2:])
         features = self.encoder(obs)
         if self.embedding is not None:
-            features = torch.tanh(self.embedding(features))
+            features = tanh(self.embedding(features))
         columns: Tensor = self.output(features)
         return columns.squeeze(-1).transpose(-1, -2) if self.copies else columns
 
@@ -85,7 +86,7 @@ class BranchingCritic(nn.Module):
 
     def value(self, obs: Tensor) -> Tensor:
         """V, (P, B, 1)."""
-        return self.net(obs)[0].unsqueeze(-1)  # type: ignore[no-any-return]
+        return self.net.value_alone(obs).unsqueeze(-1)
 
     def bins(self, unit: Tensor) -> Tensor:
         """Actions in the learner's form as options of the critic, indices (..., H)."""
@@ -117,7 +118,7 @@ class BranchingCritic(nn.Module):
     def predict(self, obs: Tensor, bins: Tensor, masses: Tensor) -> Tensor:
         """Q of given actions, (P, B, 1): what is regressed on the return."""
         value, advantage = self.centred(obs, masses)
-        return (value + self.mix(chosen(advantage, bins), obs)).unsqueeze(-1)
+        return (value + self.mix(self._taken(advantage, bins), obs)).unsqueeze(-1)
 
     def mix(self, advantage: Tensor, obs: Tensor) -> Tensor:
         """The mixture (..., B) of chosen advantages (..., B, H)."""
@@ -126,21 +127,20 @@ class BranchingCritic(nn.Module):
         mixed: Tensor = self.mixer(advantage, obs)
         return mixed
 
-    def importance(self, obs: Tensor, bins: Tensor, masses: Tensor, kind: Importance) -> Tensor:
-        """How much each head matters, (..., B, H), not negative and without gradient.
+    @torch.no_grad()
+    def importance(self, advantage: Tensor, obs: Tensor, bins: Tensor, kind: Importance) -> Tensor:
+        """How much each head matters, (..., B, H), not negative: from centred advantages.
 
         `range` is the spread of a head's advantages, `grad` the size of the first-order share of
         the mixture at the action taken, `range_slope` the spread times the mixer's slope there, and
         `state` the spread times the slope at zero, which depends on the state alone.
         """
-        with torch.no_grad():
-            _, advantage = self.centred(obs, masses)
-            spread = self._spread(advantage)
-            if kind == "uniform":
-                return torch.ones_like(spread)
-            if kind == "range":
-                return spread
-            taken = chosen(advantage, bins)
+        if kind == "uniform":
+            return torch.ones(advantage.shape[:-1], device=advantage.device)
+        spread = self._spread(advantage)
+        if kind == "range":
+            return spread
+        taken = self._taken(advantage, bins)
         if kind == "grad":
             return (taken * self._slope(taken, obs)).abs()
         at = taken if kind == "range_slope" else torch.zeros_like(taken)
@@ -166,6 +166,10 @@ class BranchingCritic(nn.Module):
             curvature = both.view(*step.shape) / step.square()
             return (0.5 * curvature * variance).sum(-1)
 
+    def _taken(self, advantage: Tensor, bins: Tensor) -> Tensor:
+        """The advantages (..., B, H) of the options taken; a head not in use adds nothing."""
+        return self.layout.used(chosen(advantage, bins), bins.to(advantage.dtype))
+
     def _spread(self, advantage: Tensor) -> Tensor:
         exists = self.layout.mask
         high = advantage.masked_fill(~exists, -torch.inf).amax(-1)
@@ -183,9 +187,23 @@ class BranchingCritic(nn.Module):
 
 def binned_layout(layout: Layout, num_bins: int) -> Layout:
     """The layout of a spec whose Ranges are cut into bins."""
-    heads = [h if isinstance(h, Choice) else Choice(num_bins, True) for h in layout.spec.heads]
-    spec = ActionSpec(layout.spec.names, tuple(heads))
-    return Layout(spec, layout.device)
+    spec = layout.spec
+    heads = [h if isinstance(h, Choice) else Choice(num_bins, True) for h in spec.heads]
+    conditions = tuple(
+        c if c is None or isinstance(spec.heads[c.head], Choice) else _on_bins(c, num_bins)
+        for c in spec.conditions
+    )
+    return Layout(ActionSpec(spec.names, tuple(heads), conditions), layout.device)
+
+
+def _on_bins(condition: Condition, num_bins: int) -> Condition | None:
+    """A condition on a Range as one on its bins: those whose centre meets it, or any if none."""
+
+    def first_above(edge: float) -> float:
+        return math.ceil((edge + 1.0) * num_bins / 2.0 - 0.5) if math.isfinite(edge) else edge
+
+    low, high = first_above(condition.low), first_above(condition.high)
+    return Condition(condition.head, low, high) if low < high else None
 
 
 def _widened(masses: Tensor, width: int) -> Tensor:

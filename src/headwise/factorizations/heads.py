@@ -59,14 +59,19 @@ class Heads:
             reals = self.ranges.log_prob(self.layout.range_columns(raw))
         return self._in_use(self.layout.columns(choices, reals), raw)
 
-    def entropy(self) -> Tensor:
-        """The entropy of each head, (..., H), weighted with how likely the head is to be in use."""
+    def entropy(self, raw: Tensor | None = None) -> Tensor:
+        """The entropy of each head, (..., H), weighted with how likely the head is to be in use.
+
+        Where later heads depend on what earlier ones were, that is known: give the raw actions, and
+        the weight is one or zero.
+        """
         choices = reals = None
         if self.log_probs is not None:
             choices = -(self.log_probs.exp() * self.log_probs).sum(-1)
         if self.ranges is not None:
             reals = self.ranges.entropy()
-        return self._likely(self.layout.columns(choices, reals))
+        columns = self.layout.columns(choices, reals)
+        return self._likely(columns) if raw is None else self._in_use(columns, raw)
 
     def mode(self) -> Tensor:
         """The raw action to take when chance is not wanted, (..., H)."""
@@ -102,8 +107,8 @@ class Heads:
         assert self.ranges is not None
         edges = torch.linspace(-1.0, 1.0, num_bins + 1, device=self.layout.device)[1:-1]
         below = self.ranges.cdf(edges)
-        ends = torch.zeros_like(below[..., :1]), torch.ones_like(below[..., :1])
-        return torch.cat([ends[0], below, ends[1]], dim=-1).diff(dim=-1)
+        none = torch.zeros(*below.shape[:-1], 1, device=below.device)
+        return torch.cat([none, below, none + 1.0], dim=-1).diff(dim=-1)
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors of the distribution, (..., B, ...): rows of them make it for those rows."""
@@ -125,10 +130,13 @@ class Heads:
             return columns
         return columns * self.layout.active(self.to_unit(raw))
 
+    def activity(self) -> Tensor | None:
+        """How likely each head is to be in use, (..., H); None where all always are."""
+        return self.layout.activity(self.log_probs, self.ranges)
+
     def _likely(self, columns: Tensor) -> Tensor:
-        if not self.layout.is_conditional or self.log_probs is None:
-            return columns
-        return columns * self.layout.activity(self.log_probs)
+        likely = self.activity()
+        return columns if likely is None else columns * likely
 
 
 def pick_options(log_probs: Tensor, uniform: Tensor) -> Tensor:

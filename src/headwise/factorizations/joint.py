@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from headwise.checks import check_counts
 from headwise.errors import ConfigError
 from headwise.factorizations.base import (
     Blueprint,
@@ -98,6 +99,11 @@ class Joint(Factorization):
     name: ClassVar[str] = "joint"
     max_joint: int = 10_000
     """The largest number of joint actions."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # A joint action travels as a float32, which counts no further.
+        check_counts(self, "max_joint", most=2**24)
 
     def check(self, spec: ActionSpec) -> None:
         """Every head must be a Choice, and their product not too large."""

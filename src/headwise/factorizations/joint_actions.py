@@ -48,4 +48,6 @@ class JointActions:
             options = self._heads.long().T  # (H, J)
             each = legal.gather(-1, options.expand(*legal.shape[:-1], -1))
             allowed = each.all(-2) if allowed is None else each.all(-2) & allowed
-        return None if allowed is None else allowed.unsqueeze(-2)
+        if allowed is None:
+            return None
+        return allowed.unsqueeze(-2) if legal is not None else allowed.view(1, 1, 1, -1)

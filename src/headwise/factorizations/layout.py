@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headwise.factorizations.ranges import RangeDistribution
 from headwise.spaces import ActionSpec
 
 NEVER = -1e9
@@ -111,22 +112,48 @@ class Layout:
         parents = action[..., self._parents]  # (..., H, depth): every ancestor's value
         return ((self._lows <= parents) & (parents < self._highs)).all(-1).float()
 
-    def activity(self, log_probs: Tensor) -> Tensor:
-        """How likely each head is to be in use, (..., H), given log-probabilities (..., D, K).
+    def used(self, columns: Tensor, action: Tensor) -> Tensor:
+        """Numbers for every head (..., H), with zero where the action does not use the head."""
+        return columns * self.active(action) if self.is_conditional else columns
 
-        Conditions on a Range are taken as certain: its probability mass is not asked for here.
+    def activity(
+        self, log_probs: Tensor | None, ranges: RangeDistribution | None = None
+    ) -> Tensor | None:
+        """How likely each head is to be in use, (..., H); None where all always are.
+
+        Args:
+            log_probs: Log-probabilities of the options, (..., D, K).
+            ranges: The distribution of the Range heads. Without it, a condition on a Range is taken
+                as met.
         """
-        shape = (*log_probs.shape[:-2], self.num_heads)
-        likely = torch.ones(shape, device=log_probs.device)
         if not self.is_conditional:
-            return likely
-        parts = []
-        for head, condition in enumerate(self.spec.conditions):
-            if condition is None or condition.head not in self.choice_of:
-                parts.append(likely[..., head])
+            return None
+        parts: list[Tensor | float] = []
+        for condition in self.spec.conditions:
+            if condition is None:
+                parts.append(1.0)
                 continue
-            low = max(int(np.ceil(condition.low)), 0)
-            high = int(min(np.ceil(condition.high), self.max_options))
-            chance = log_probs[..., self.choice_of[condition.head], low:high].exp().sum(-1)
+            chance: Tensor | float = 1.0
+            if condition.head in self.choice_of and log_probs is not None:
+                low = max(int(np.ceil(condition.low)), 0)
+                high = int(min(np.ceil(condition.high), self.max_options))
+                chance = log_probs[..., self.choice_of[condition.head], low:high].exp().sum(-1)
+            elif condition.head in self.range_of and ranges is not None:
+                chance = _mass(ranges, self.range_of[condition.head], condition.low, condition.high)
             parts.append(parts[condition.head] * chance)
-        return torch.stack(parts, dim=-1)
+        known = [part for part in parts if isinstance(part, Tensor)]
+        if not known:
+            return None
+        return torch.stack(
+            [p if isinstance(p, Tensor) else torch.full_like(known[0], p) for p in parts], dim=-1
+        )
+
+
+def _mass(ranges: RangeDistribution, column: int, low: float, high: float) -> Tensor:
+    """The probability that one Range head's unit value lies in [low, high), (...)."""
+    first, second = ranges.tensors()
+    one = ranges.rebuilt(first[..., column : column + 1], second[..., column : column + 1])
+    edges = torch.tensor([min(max(edge, -0.999999), 0.999999) for edge in (low, high)])
+    below = one.cdf(edges.to(first.device)).squeeze(-2)
+    upper = below[..., 1] if high < 1.0 else torch.ones_like(below[..., 1])
+    return upper - below[..., 0] if low > -1.0 else upper

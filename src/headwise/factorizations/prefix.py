@@ -17,7 +17,7 @@ class Prefix:
     """Embeds actions, and hides from each head what comes after it.
 
     A Choice is one-hot, a Range its unit value, and a Choice that is a cut-up Range the unit value
-    of its bin.
+    of its bin. A head that an action does not use is all zeros: what it says means nothing.
 
     Args:
         layout: The heads.
@@ -44,7 +44,7 @@ class Prefix:
             self._options.repeat_interleave(torch.tensor(sizes, dtype=torch.long)),
             self._numbers,
         ]
-        owner = torch.cat(owners)
+        owner = self._owner = torch.cat(owners)
         self.size = len(owner)
         """Numbers in an embedding (Z)."""
         self.visible = (rank[owner] < rank.unsqueeze(-1)).float()
@@ -53,7 +53,7 @@ class Prefix:
         bins = [float(spec.cardinalities[int(i)]) for i in self._numbers]
         self._scale = torch.tensor([2.0 / (n - 1.0) if n > 1 else 1.0 for n in bins])
         self._shift = torch.tensor([-1.0 if n > 1 else 0.0 for n in bins])
-        for name in ("_numbers", "_options", "_kept", "visible", "_scale", "_shift"):
+        for name in ("_numbers", "_options", "_kept", "_owner", "visible", "_scale", "_shift"):
             setattr(self, name, getattr(self, name).to(layout.device))
 
     def embed(self, action: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class Prefix:
         if len(self._numbers):
             numbers = action.index_select(-1, self._numbers)
             parts.append(numbers * self._scale + self._shift)
-        return torch.cat(parts, dim=-1)
+        return self._in_use(torch.cat(parts, dim=-1), action)
 
     def embed_relaxed(self, options: Tensor, action: Tensor) -> Tensor:
         """The same with options given as weights (..., D, K), so that gradients reach them."""
@@ -85,7 +85,7 @@ class Prefix:
                 else:
                     columns.append(action[..., head])
             parts.append(torch.stack(columns, dim=-1) * self._scale + self._shift)
-        return torch.cat(parts, dim=-1)
+        return self._in_use(torch.cat(parts, dim=-1), action)
 
     def inputs(self, obs: Tensor, action: Tensor) -> Tensor:
         """The inputs of all heads' networks at once, (..., H, B, O + Z)."""
@@ -96,6 +96,11 @@ class Prefix:
     def input_of(self, head: int, obs: Tensor, action: Tensor) -> Tensor:
         """The input of one head's network, (..., B, O + Z)."""
         return torch.cat([obs, self.embed(action) * self.visible[head]], dim=-1)
+
+    def _in_use(self, embedding: Tensor, action: Tensor) -> Tensor:
+        if not self.layout.is_conditional:
+            return embedding
+        return embedding * self.layout.active(action).index_select(-1, self._owner)
 
 
 def ordered(spec: ActionSpec, order: Sequence[str] | None) -> tuple[int, ...]:

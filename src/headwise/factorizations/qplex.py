@@ -12,6 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from headwise.checks import check_counts
 from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
 from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.shared import SharedPolicy
@@ -62,6 +63,10 @@ class QPLEX(Factorization):
     """`paper`: QMIX over advantages. `qplex`: positive weights that see the joint action (DQN)."""
     critic_bins: int = 5
     """Bins of a Range head in the critic of PPO."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "mixer_width", "critic_bins")
 
     def policy(self, blueprint: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""

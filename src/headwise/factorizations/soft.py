@@ -5,6 +5,7 @@ Temperatures are one number for each head, (P, H). Critics come in pairs, stacke
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -23,7 +24,10 @@ class ActorLoss(NamedTuple):
     loss: Tensor | None
     """(P,), or None where there is no actor."""
     entropy: Tensor
-    """Of each head, (P, B, H): exact for a Choice, minus the log-density drawn for a Range."""
+    """Of each head, (P, B, H): exact for a Choice, minus the log-density drawn for a Range; both
+    weighted with how likely the head is to be in use."""
+    in_use: Tensor | None = None
+    """How likely each head is to be in use, (P, B, H); None where all always are."""
 
 
 class Soft(Protocol):
@@ -49,8 +53,13 @@ class Soft(Protocol):
     def mode(self, critic: nn.Module, obs: Tensor, legal: Tensor | None) -> Tensor:
         """The actions to take when chance is not wanted."""
 
-    def predict(self, critic: nn.Module, obs: Tensor, action: Tensor) -> Tensor:
-        """What both critics think of given actions, (P, 2, B, G)."""
+    def predict(
+        self, critic: nn.Module, obs: Tensor, action: Tensor, legal: Tensor | None = None
+    ) -> Tensor:
+        """What both critics think of given actions, (P, 2, B, G).
+
+        Advantages are relative to the best option there was, so it must be known which were legal.
+        """
 
     def soft_value(
         self, critic: nn.Module, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -75,10 +84,18 @@ def twice(x: Tensor) -> Tensor:
 
 
 def part_layout(layout: Layout, heads: Tensor) -> Layout:
-    """The layout of some heads alone; conditions on others are not carried over."""
+    """The layout of some heads alone; conditions on other heads are not carried over."""
     numbers = heads.tolist()
     spec = layout.spec
-    part = ActionSpec(tuple(spec.names[h] for h in numbers), tuple(spec.heads[h] for h in numbers))
+    conditions = (spec.conditions[h] for h in numbers)
+    part = ActionSpec(
+        tuple(spec.names[h] for h in numbers),
+        tuple(spec.heads[h] for h in numbers),
+        tuple(
+            None if c is None or c.head not in numbers else replace(c, head=numbers.index(c.head))
+            for c in conditions
+        ),
+    )
     return Layout(part, layout.device)
 
 

@@ -108,11 +108,13 @@ class BranchingSoft:
         _, advantage, _ = self._branches(critic, obs, numbers, legal)
         return self.layout.columns(advantage.select(-4, 0).argmax(-1).float(), numbers)
 
-    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+    def predict(
+        self, critic: Any, obs: Tensor, action: Tensor, legal: Tensor | None = None
+    ) -> Tensor:
         """V plus the mixture of the advantages of the options taken, (P, 2, B, 1)."""
         numbers = self.layout.range_columns(action) if self.layout.num_ranges else None
         options = self.layout.choice_columns(action)
-        value, advantage, embedding = self._branches(critic, obs, numbers, None)
+        value, advantage, embedding = self._branches(critic, obs, numbers, legal)
         picked = chosen(advantage, twice(options)) * twice(self._in_use(action))
         mixed: Tensor = critic.mix(picked, embedding)
         return (value + mixed).unsqueeze(-1)
@@ -122,10 +124,10 @@ class BranchingSoft:
     ) -> Tensor:
         """The value of states with the entropy to come, (P, B, 1)."""
         numbers, log_prob = self._draw_numbers(obs, uniform)
-        value, _ = self._over_options(critic, obs, numbers, uniform, alpha, legal)
+        value, _, in_use = self._over_options(critic, obs, numbers, uniform, alpha, legal)
         if log_prob is not None:
             t = temperatures_of(alpha, self.layout.ranges)
-            value = value - (t * log_prob).sum(-1, keepdim=True)
+            value = value - (t * self._of_ranges(log_prob, in_use)).sum(-1, keepdim=True)
         return value
 
     def actor_loss(
@@ -139,12 +141,13 @@ class BranchingSoft:
     ) -> ActorLoss:
         """Minus the soft value by the numbers chosen; without Ranges there is no actor."""
         numbers, log_prob = self._draw_numbers(obs, noise)
-        value, entropy = self._over_options(critic, obs, numbers, noise, alpha, legal)
+        value, entropy, in_use = self._over_options(critic, obs, numbers, noise, alpha, legal)
         if log_prob is None:
-            return ActorLoss(None, self.layout.columns(entropy, None))
+            return ActorLoss(None, self.layout.columns(entropy, None), in_use)
+        log_prob = self._of_ranges(log_prob, in_use)
         t = temperatures_of(alpha, self.layout.ranges)
         gain = value - (t * log_prob).sum(-1, keepdim=True)
-        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob))
+        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob), in_use)
 
     # --- the pieces -----------------------------------------------------------------------------
 
@@ -167,23 +170,35 @@ class BranchingSoft:
         uniform: Tensor,
         alpha: Tensor,
         legal: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """The soft value over discrete heads (P, B, 1), and their entropies (P, B, D)."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The soft value over discrete heads (P, B, 1), and their entropies (P, B, D).
+
+        The third is how likely each head is to be in use, (P, B, H), where not all always are.
+        """
         value, advantage, embedding = self._branches(critic, obs, numbers, legal)
         t = self._t(alpha)
         scaled = critic.effective(advantage, embedding) / t.unsqueeze(-1)
         log_policy = torch.log_softmax(scaled, dim=-1)
         entropy = -(log_policy.exp() * log_policy).sum(-1)  # (P, 2, B, D)
-        likely = self.layout.activity(log_policy).index_select(-1, self.layout.choices)
+        in_use = self.layout.activity(log_policy)
+        likely = torch.ones_like(entropy)
+        if in_use is not None:
+            likely = in_use.index_select(-1, self.layout.choices)
         if critic.mixer is None:
             # In closed form: E[A_h] + alpha H_h = alpha log sum exp(A_h / alpha).
             total = value + (likely * t * torch.logsumexp(scaled, dim=-1)).sum(-1)
         else:
             shared = uniform[..., : self.layout.num_choices].unsqueeze(-3)
             drawn = pick_options(log_policy, shared.expand(entropy.shape))
-            mixed = critic.mix(chosen(advantage, drawn.long()), embedding)
-            total = value + mixed + (likely * t * entropy).sum(-1)
-        return lesser(total.unsqueeze(-1)), (likely * entropy).select(-3, 0)
+            action = self.layout.columns(drawn, None if numbers is None else twice(numbers))
+            picked = chosen(advantage, drawn.long()) * self._in_use(action)
+            total = value + critic.mix(picked, embedding) + (likely * t * entropy).sum(-1)
+        first = None if in_use is None else in_use.select(-3, 0)
+        return lesser(total.unsqueeze(-1)), (likely * entropy).select(-3, 0), first
+
+    def _of_ranges(self, log_prob: Tensor, in_use: Tensor | None) -> Tensor:
+        """Log-densities (P, B, C), weighted with how likely their heads are to be in use."""
+        return log_prob if in_use is None else log_prob * in_use[..., self.layout.ranges]
 
     def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """Values of the Range heads (P, B, C) from the actor, and their log-densities."""

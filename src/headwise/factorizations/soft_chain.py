@@ -27,7 +27,7 @@ from headwise.factorizations.soft import (
 )
 from headwise.factorizations.values import chosen, max_centred
 from headwise.nets import MLP
-from headwise.population import Initializer, Linear, member_mean
+from headwise.population import Initializer, Linear, member_mean, tanh
 
 
 class ChainCritics(nn.Module):
@@ -50,21 +50,21 @@ class ChainCritics(nn.Module):
 
     def state_value(self, x: Tensor) -> Tensor:
         """V of inputs (P, B, F), (P, 2, B)."""
-        embedding = torch.tanh(self.state_embedding(self.state(twice(x))))
+        embedding = tanh(self.state_embedding(self.state(twice(x))))
         value: Tensor = self.value(embedding).squeeze(-1)
         return value
 
     def advantages(self, x: Tensor) -> Tensor:
         """Raw advantages (P, 2, B, D, K) from the inputs of every head's network (P, D, B, F)."""
         both = x.unsqueeze(-4).expand(*x.shape[:-3], TWINS, *x.shape[-3:])
-        raw: Tensor = self.advantage(torch.tanh(self.embedding(self.encoder(both))))
+        raw: Tensor = self.advantage(tanh(self.embedding(self.encoder(both))))
         return raw.movedim(-3, -2)
 
     def first_advantage(self, head: int, x: Tensor) -> Tensor:
         """Raw advantages (P, B, K) of one head by the first critic, from its input (P, B, F)."""
         for layer in self.encoder.layers:
             x = self.encoder.activation(_one(layer, head, x))
-        return _one(self.advantage, head, torch.tanh(_one(self.embedding, head, x)))
+        return _one(self.advantage, head, tanh(_one(self.embedding, head, x)))
 
 
 class ChainSoft:
@@ -115,12 +115,14 @@ class ChainSoft:
         x = self._inputs(obs, numbers)
         return self.layout.columns(self._unroll(critic, x, None, None, legal), numbers)
 
-    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+    def predict(
+        self, critic: Any, obs: Tensor, action: Tensor, legal: Tensor | None = None
+    ) -> Tensor:
         """V plus the advantages along the options taken, (P, 2, B, 1)."""
         numbers = self.layout.range_columns(action) if self.layout.num_ranges else None
         options = self.layout.choice_columns(action)
         x = self._inputs(obs, numbers)
-        advantage = self._along(critic, x, options.float(), None)
+        advantage = self._along(critic, x, options.float(), legal)
         in_use = self.layout.active(action).index_select(-1, self.layout.choices)
         picked = chosen(advantage, twice(options)) * twice(in_use)
         value: Tensor = critic.state_value(x)
@@ -131,10 +133,10 @@ class ChainSoft:
     ) -> Tensor:
         """The value of states with the entropy to come, (P, B, 1)."""
         numbers, log_prob = self._draw_numbers(obs, uniform)
-        value, _ = self._over_options(critic, obs, numbers, uniform, alpha, legal)
+        value, _, in_use = self._over_options(critic, obs, numbers, uniform, alpha, legal)
         if log_prob is not None:
             t = temperatures_of(alpha, self.layout.ranges)
-            value = value - (t * log_prob).sum(-1, keepdim=True)
+            value = value - (t * self._of_ranges(log_prob, in_use)).sum(-1, keepdim=True)
         return value
 
     def actor_loss(
@@ -148,12 +150,13 @@ class ChainSoft:
     ) -> ActorLoss:
         """Minus the soft value by the numbers chosen; without Ranges there is no actor."""
         numbers, log_prob = self._draw_numbers(obs, noise)
-        value, entropy = self._over_options(critic, obs, numbers, noise, alpha, legal)
+        value, entropy, in_use = self._over_options(critic, obs, numbers, noise, alpha, legal)
         if log_prob is None:
-            return ActorLoss(None, self.layout.columns(entropy, None))
+            return ActorLoss(None, self.layout.columns(entropy, None), in_use)
+        log_prob = self._of_ranges(log_prob, in_use)
         t = temperatures_of(alpha, self.layout.ranges)
         gain = value - (t * log_prob).sum(-1, keepdim=True)
-        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob))
+        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob), in_use)
 
     # --- the pieces -----------------------------------------------------------------------------
 
@@ -180,22 +183,29 @@ class ChainSoft:
         uniform: Tensor,
         alpha: Tensor,
         legal: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """The soft value along one prefix (P, B, 1), and the heads' entropies (P, B, D)."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The soft value along one prefix (P, B, 1), and the heads' entropies (P, B, D).
+
+        The third says which heads the prefix uses, (P, B, H), where not all always are.
+        """
         x = self._inputs(obs, numbers)
         with torch.no_grad():
             drawn = self._unroll(critic, x, uniform, alpha, legal)
         t = temperatures_of(alpha, self.layout.choices).unsqueeze(-3)
         scaled = self._along(critic, x, drawn, legal) / t.unsqueeze(-1)
-        in_use = self._in_use(drawn, numbers)
-        gains = t * torch.logsumexp(scaled, dim=-1) * twice(in_use)
+        gains = t * torch.logsumexp(scaled, dim=-1)
         log_policy = torch.log_softmax(scaled, dim=-1).select(-4, 0)
-        entropy = -(log_policy.exp() * log_policy).sum(-1) * in_use
-        return lesser((critic.state_value(x) + gains.sum(-1)).unsqueeze(-1)), entropy
+        entropy = -(log_policy.exp() * log_policy).sum(-1)
+        in_use = None
+        if self.layout.is_conditional:
+            in_use = self.layout.active(self.layout.columns(drawn, numbers)).detach()
+            gains = gains * twice(in_use[..., self.layout.choices])
+            entropy = entropy * in_use[..., self.layout.choices]
+        return lesser((critic.state_value(x) + gains.sum(-1)).unsqueeze(-1)), entropy, in_use
 
-    def _in_use(self, options: Tensor, numbers: Tensor | None) -> Tensor:
-        action = self.layout.columns(options, numbers)
-        return self.layout.active(action).index_select(-1, self.layout.choices)
+    def _of_ranges(self, log_prob: Tensor, in_use: Tensor | None) -> Tensor:
+        """Log-densities (P, B, C), and zero where the prefix does not use the head."""
+        return log_prob if in_use is None else log_prob * in_use[..., self.layout.ranges]
 
     def _unroll(
         self,

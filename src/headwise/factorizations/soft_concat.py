@@ -77,7 +77,9 @@ class ConcatSoft:
         unit: Tensor = self.actor.to_unit(self.actor.mode(obs, legal))
         return unit
 
-    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+    def predict(
+        self, critic: Any, obs: Tensor, action: Tensor, legal: Tensor | None = None
+    ) -> Tensor:
         """Both critics' values of given actions, (P, 2, B, 1)."""
         value: Tensor = critic(twice(torch.cat([obs, self._embedding.embed(action)], dim=-1)))
         return value
@@ -111,7 +113,7 @@ class ConcatSoft:
         value = lesser(critic(twice(torch.cat([obs, embedded], dim=-1))))
         entropy = self._entropy(heads, judged.log_prob)
         gain = value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
-        return ActorLoss(-member_mean(gain), entropy)
+        return ActorLoss(-member_mean(gain), entropy, heads.activity())
 
     def _entropy(self, heads: Heads, log_prob: Tensor) -> Tensor:
         """Of each head: exact for a Choice, minus the log-density drawn for a Range."""

@@ -93,11 +93,13 @@ class IndependentSoft:
             numbers = self.actor.spread.to_unit(self.actor.layout, heads.mode())
         return self.layout.columns(options, numbers)
 
-    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+    def predict(
+        self, critic: Any, obs: Tensor, action: Tensor, legal: Tensor | None = None
+    ) -> Tensor:
         """Both critics of every head, (P, 2, B, H)."""
         options = numbers = None
         if self.layout.num_choices:
-            value, advantage = self._branches(critic, obs, None)
+            value, advantage = self._branches(critic, obs, legal)
             picks = self.layout.choice_columns(action).unsqueeze(-3).expand_as(value)
             options = value + chosen(advantage, picks)
         if self.layout.num_ranges:
@@ -110,7 +112,7 @@ class IndependentSoft:
         """Every head's own value of the state, (P, B, H)."""
         options = reals = None
         if self.layout.num_choices:
-            options, _ = self._over_options(critic, obs, alpha, legal)
+            options, _, _ = self._over_options(critic, obs, alpha, legal)
         numbers, log_prob = self._draw_numbers(obs, uniform)
         if numbers is not None and log_prob is not None:
             t = temperatures_of(alpha, self.layout.ranges)
@@ -127,15 +129,18 @@ class IndependentSoft:
         legal: Tensor | None,
     ) -> ActorLoss:
         """Every actor by its own critic."""
-        options = reals = loss = None
+        options = reals = loss = in_use = None
         if self.layout.num_choices:
-            _, options = self._over_options(critic, obs, alpha, legal)
+            _, options, in_use = self._over_options(critic, obs, alpha, legal)
         numbers, log_prob = self._draw_numbers(obs, noise)
         if numbers is not None and log_prob is not None:
             t = temperatures_of(alpha, self.layout.ranges)
             gain = lesser(self._judge_numbers(critic, obs, numbers)) - t * log_prob
+            if in_use is not None:  # an actor learns as much as its head is in use
+                used = in_use[..., self.layout.ranges].detach()
+                gain, log_prob = gain * used, log_prob * used
             loss, reals = -member_mean(gain.sum(-1, keepdim=True)), -log_prob
-        return ActorLoss(loss, self.layout.columns(options, reals))
+        return ActorLoss(loss, self.layout.columns(options, reals), in_use)
 
     # --- the pieces -----------------------------------------------------------------------------
 
@@ -148,14 +153,20 @@ class IndependentSoft:
 
     def _over_options(
         self, critic: Any, obs: Tensor, alpha: Tensor, legal: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Each Choice head's soft value (P, B, D), and its entropy under the first critic."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Each Choice head's soft value (P, B, D), and its entropy under the first critic.
+
+        The third is how likely each head is to be in use, (P, B, H), where not all always are.
+        """
         value, advantage = self._branches(critic, obs, legal)
         t = self._t(alpha)
         scaled = advantage / t.unsqueeze(-1)
         log_policy = torch.log_softmax(scaled, dim=-1).select(-4, 0)
         entropy = -(log_policy.exp() * log_policy).sum(-1)
-        return lesser(value + t * torch.logsumexp(scaled, dim=-1)), entropy
+        in_use = self.layout.activity(log_policy)
+        if in_use is not None:
+            entropy = entropy * in_use[..., self.layout.choices]
+        return lesser(value + t * torch.logsumexp(scaled, dim=-1)), entropy, in_use
 
     def _judge_numbers(self, critic: Any, obs: Tensor, numbers: Tensor) -> Tensor:
         """Both critics of every Range head, (P, 2, B, C)."""

@@ -42,9 +42,12 @@ class JointSoft:
         """The first critic's best joint action, as options."""
         return self._actions.to_heads(self._inner.mode(critic, obs, self._actions.legal(legal)))
 
-    def predict(self, critic: Any, obs: Tensor, action: Tensor) -> Tensor:
+    def predict(
+        self, critic: Any, obs: Tensor, action: Tensor, legal: Tensor | None = None
+    ) -> Tensor:
         """Both critics' values of given actions, (P, 2, B, 1)."""
-        return self._inner.predict(critic, obs, self._actions.to_joint(action))
+        allowed = self._actions.legal(legal)
+        return self._inner.predict(critic, obs, self._actions.to_joint(action), allowed)
 
     def soft_value(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -64,8 +67,8 @@ class JointSoft:
     ) -> ActorLoss:
         """No actor; the entropy of the joint action, shared out evenly among the heads."""
         allowed = self._actions.legal(legal)
-        _, entropy = self._inner.actor_loss(
+        entropy = self._inner.actor_loss(
             critic, obs, noise, alpha[..., :1], gumbel_temperature, allowed
-        )
+        ).entropy
         num_heads = self._actions.outer.num_heads
         return ActorLoss(None, entropy.expand(*entropy.shape[:-1], num_heads) / num_heads)

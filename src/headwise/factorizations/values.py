@@ -57,7 +57,7 @@ class BranchingValue(nn.Module):
         """What is regressed on the target, (P, B, G)."""
         value, advantage, embedding = self.branches(obs, legal)
         picked = chosen(advantage, self.layout.choice_columns(action))
-        return self.mixed(value, picked, embedding, action)
+        return self.mixed(value, self.layout.used(picked, action), embedding, action)
 
     def best(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The best action (P, B, H) and its predictions, which are V."""
@@ -67,9 +67,7 @@ class BranchingValue(nn.Module):
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:
         """The value of the joint action, (P, B)."""
-        value, advantage, embedding = self.branches(obs)
-        picked = chosen(advantage, self.layout.choice_columns(action))
-        return self.mixed(value, picked, embedding, action).squeeze(-1)
+        return self.predict(obs, action).squeeze(-1)
 
     def soft_heads(
         self, obs: Tensor, temperature: float, legal: Tensor | None = None
@@ -78,7 +76,9 @@ class BranchingValue(nn.Module):
         value, advantage, _ = self.branches(obs, legal)
         scaled = advantage / temperature
         gains = temperature * torch.logsumexp(scaled, dim=-1)
-        return torch.log_softmax(scaled, dim=-1), self._soft_columns(value, gains)
+        log_policy = torch.log_softmax(scaled, dim=-1)
+        likely = self.layout.activity(log_policy)
+        return log_policy, self._soft_columns(value, gains if likely is None else gains * likely)
 
     def options(self, action: Tensor) -> Tensor:
         """The columns of `soft_heads` that an action picks, (..., D)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from headwise.checks import check_counts
 from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
 from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.shared import SharedPolicy
@@ -21,6 +22,10 @@ class VDN(Factorization):
     name: ClassVar[str] = "vdn"
     critic_bins: int = 5
     """Bins of a Range head in the critic of PPO."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "critic_bins")
 
     def policy(self, blueprint: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""

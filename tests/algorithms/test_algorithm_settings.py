@@ -1,0 +1,109 @@
+"""Settings that make no sense are refused before anything runs."""
+
+import dataclasses
+import math
+import typing
+
+import pytest
+import torch
+from torch import nn
+
+from headwise import ConfigError
+from headwise.algorithms import algorithms
+from headwise.algorithms.base import config_from
+from headwise.algorithms.dqn import DQN
+from headwise.algorithms.ppo import PPO
+from headwise.algorithms.sac import SAC
+from headwise.envs.native import NativeVecEnv
+from headwise.factorizations import factorizations
+from headwise.training.build import make_loop
+
+
+def fields_of(kind, wanted):
+    hints = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        options = typing.get_args(hints[field.name]) or (hints[field.name],)
+        if wanted(hints[field.name], options):
+            yield field.name
+
+
+NUMBERS = [
+    (name, field)
+    for name, kind in algorithms.items()
+    for field in fields_of(kind, lambda hint, options: float in options)
+]
+WORDS = [
+    (name, field)
+    for name, kind in algorithms.items()
+    for field in fields_of(kind, lambda hint, _: typing.get_origin(hint) is typing.Literal)
+]
+COUNTS = [
+    (name, field)
+    for name, kind in algorithms.items()
+    for field in fields_of(kind, lambda hint, _: hint is int)
+]
+
+
+@pytest.mark.parametrize(("name", "field"), NUMBERS)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, "fast", True])
+def test_a_number_must_be_one_and_finite(name, field, bad):
+    with pytest.raises(ConfigError, match=f"{name} setting '{field}' (is out of range|must be)"):
+        algorithms.get(name)(**{field: bad})
+
+
+@pytest.mark.parametrize(("name", "field"), WORDS)
+def test_a_word_must_be_among_those_allowed(name, field):
+    with pytest.raises(ConfigError, match=f"unknown {name} setting '{field}'; got 'nonsense'"):
+        algorithms.get(name)(**{field: "nonsense"})
+
+
+@pytest.mark.parametrize(("name", "field"), COUNTS)
+@pytest.mark.parametrize("bad", [-1, 2.5, True, "many", None])
+def test_a_count_must_be_a_whole_number(name, field, bad):
+    with pytest.raises(ConfigError, match=f"{name} setting '{field}' must be a count"):
+        algorithms.get(name)(**{field: bad})
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (PPO, {"max_grad_norm": 0.0}, "'max_grad_norm' is out of range; got 0.0"),
+        (PPO, {"value_clip": -0.5}, "'value_clip' is out of range"),
+        (PPO, {"kl_target": 0.0}, "'kl_target' is out of range"),
+        (PPO, {"minibatch": 0}, "'minibatch' must be a count"),
+        (DQN, {"munchausen": 0.9}, "'munchausen' needs a temperature"),
+        (DQN, {"tau": 1.5}, "'tau' is out of range"),
+        (SAC, {"gumbel_floor": 0.0}, "'gumbel_floor' is out of range"),
+        (SAC, {"first_temperature": 0.0}, "'first_temperature' is out of range"),
+    ],
+)
+def test_numbers_out_of_range(kind, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        kind(**settings)
+
+
+def test_a_misspelt_setting_gets_a_suggestion():
+    with pytest.raises(ConfigError, match="unknown ppo setting; got 'gae_lamda'.*'gae_lambda'"):
+        config_from(PPO, {"gae_lamda": 0.9})
+    assert config_from(PPO, {"lr": [1e-3, 2e-3]}).lr == (1e-3, 2e-3)
+
+
+@pytest.mark.parametrize("factorization", ["shared", "vdn", "qplex", "independent"])
+def test_one_ratio_for_all_ranges_goes_with_every_critic(factorization):
+    env = NativeVecEnv("HybridShoot", (0, 1), 4, view="continuous")
+    config = PPO(hidden=(8,), rollout=32, minibatch=16, epochs=1, ratio="ranges_joint")
+    loop = make_loop(env, config, factorizations.get(factorization)(), (0, 1), 64)
+    loop.run(64)
+    assert torch.isfinite(loop.metrics["train/policy_gradient_loss"]).all()
+
+
+def test_no_network_normalises_over_members():
+    """BatchNorm would mix rows, and over a stacked axis even members; nobody may use it."""
+    env = NativeVecEnv("HybridShoot", (0, 1), 4)
+    for name, kind in algorithms.items():
+        learner = make_loop(
+            env, kind(hidden=(8,)), factorizations.get("vdn")(), (0, 1), 64
+        ).algorithm
+        for part in vars(learner).values():
+            if isinstance(part, nn.Module):
+                assert not any("BatchNorm" in type(m).__name__ for m in part.modules()), name

@@ -1,0 +1,97 @@
+import pytest
+import torch
+
+from headwise.algorithms.offline import OfflineRows
+from headwise.algorithms.ppo import PPO
+from headwise.envs.probes import probes
+from headwise.factorizations import factorizations
+from headwise.population import Keys
+from headwise.training.build import make_loop
+
+NAMES = ("obs", "raw", "bins", "reward", "next_obs", "terminated", "valid")
+
+
+def rows(first, count, members=2):
+    numbers = torch.arange(first, first + count, dtype=torch.float32)
+    return {name: numbers.expand(members, -1).unsqueeze(-1).clone() for name in NAMES}
+
+
+def test_the_latest_rows_are_kept():
+    past = OfflineRows(5)
+    past.add(rows(0, 3))
+    assert past.rows["obs"][0, :, 0].tolist() == [0, 1, 2]
+    past.add(rows(3, 3))
+    assert past.rows["obs"][1, :, 0].tolist() == [1, 2, 3, 4, 5]
+    past.add(rows(6, 9))
+    assert past.rows["reward"][0, :, 0].tolist() == [10, 11, 12, 13, 14]
+
+
+def test_rows_drawn_belong_together_and_differ_by_epoch_and_member():
+    past = OfflineRows(100)
+    past.add(rows(0, 50))
+    part = past.draw(Keys((0, 1)).at(3), epochs=2, num_rows=20)
+    first, second = part(0, 0, 10), part(1, 0, 10)
+    assert set(first) == {f"past_{name}" for name in NAMES}
+    assert first["past_obs"].shape == (2, 10, 1)
+    assert torch.equal(first["past_obs"], first["past_reward"])
+    assert not torch.equal(first["past_obs"], second["past_obs"])
+    assert not torch.equal(first["past_obs"][0], first["past_obs"][1])
+    again = past.draw(Keys((0, 1)).at(3), epochs=2, num_rows=20)(0, 5, 5)
+    assert torch.equal(again["past_obs"], first["past_obs"][:, 5:])
+
+
+def test_masks_are_kept_where_there_are_any():
+    past = OfflineRows(10)
+    past.add(rows(0, 3) | {"legal": torch.ones(2, 3, 1, 2, dtype=torch.bool)})
+    assert past.rows["legal"].shape == (2, 3, 1, 2)
+
+
+def loop_of(steps, offline_rows=300, factorization="vdn"):
+    settings = {"hidden": (16,), "rollout": 64, "minibatch": 32, "epochs": 2}
+    config = PPO(offline_rows=offline_rows, **settings)
+    env = probes.get("agree-context")((0, 1), 16)
+    return make_loop(env, config, factorizations.get(factorization)(), (0, 1), steps)
+
+
+@pytest.mark.parametrize("factorization", ["vdn", "qplex"])
+def test_the_critic_learns_from_the_past_and_the_policy_from_the_rollout(factorization):
+    ours, plain = (loop_of(512, rows, factorization) for rows in (300, 0))
+    for loop in (ours, plain):
+        loop.run(512)
+        assert all(torch.isfinite(x).all() for x in loop.metrics.values())
+    assert ours.algorithm.offline.rows["obs"].shape == (2, 300, 1)
+    assert plain.algorithm.offline is None
+    state = [loop.algorithm.state_dict()["values"] for loop in (ours, plain)]
+    assert not torch.equal(*state)
+
+
+def test_the_past_is_part_of_the_state():
+    """Half of a run, and the rest by a fresh learner, is the whole run."""
+    whole = loop_of(512)
+    whole.run(256)
+    other = loop_of(512)
+    other.algorithm.load_state_dict({n: x.clone() for n, x in whole.algorithm.state_dict().items()})
+    other.env.reset()
+    other.env.restore(whole.env.snapshot())
+    other.obs, other.ticks, other.updates = whole.obs.clone(), whole.ticks, whole.updates
+    for loop in (whole, other):
+        loop.run(512)
+    ours, theirs = (loop.algorithm.state_dict() for loop in (whole, other))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_what_was_no_transition_teaches_nothing():
+    """The loss of a past row that is not valid has no weight."""
+    learner = loop_of(512).algorithm
+    past = OfflineRows(10)
+    part = {
+        "obs": torch.rand(2, 4, 1), "raw": torch.zeros(2, 4, 2),
+        "bins": torch.zeros(2, 4, 2, dtype=torch.long), "reward": torch.rand(2, 4, 1),
+        "next_obs": torch.rand(2, 4, 1), "terminated": torch.zeros(2, 4, 1, dtype=torch.bool),
+        "valid": torch.tensor([True, True, False, True]).view(1, 4, 1).repeat(2, 1, 1),
+    }  # fmt: skip
+    past.add(part)
+    first = learner._offline_loss({f"past_{n}": x for n, x in past.rows.items()})
+    past.rows["reward"][:, 2] = 1e6
+    second = learner._offline_loss({f"past_{n}": x for n, x in past.rows.items()})
+    assert torch.equal(first, second)

@@ -1,0 +1,115 @@
+"""No head, one option, ten thousand options, one head: refused clearly, or right."""
+
+import pytest
+import torch
+
+from headwise import ActionSpec, Choice, ConfigError, Range, SpaceError
+from headwise.algorithms import algorithms
+from headwise.algorithms.base import ReplayBatch, Task
+from headwise.factorizations import factorizations
+from headwise.factorizations.heads import pick_options
+from headwise.population import Keys, Stream
+from headwise.training.transition import Transition
+
+SIX = ("independent", "shared", "vdn", "qplex", "joint", "ar")
+SPECS = {
+    "one option": ActionSpec.of(a=Choice(1), b=Choice(3)),
+    "only one option": ActionSpec.of(a=Choice(1)),
+    "one head": ActionSpec.of(a=Choice(4)),
+    "many": ActionSpec.of(a=Choice(10_000)),
+    "many and one": ActionSpec.of(a=Choice(5_000), b=Choice(2)),
+    "many heads": ActionSpec.of([Choice(2)] * 13),
+}
+
+
+def learner_for(algorithm, factorization, spec, seeds=(0, 1)):
+    small = {"ppo": {"rollout": 8, "minibatch": 4, "epochs": 1}}.get(algorithm, {})
+    config = algorithms.get(algorithm)(hidden=(8,), **small)
+    task = Task(
+        spec=spec,
+        obs_size=3,
+        num_slots=4,
+        total_steps=100,
+        factorization=factorizations.get(factorization)(),
+        keys=Keys(seeds),
+    )
+    return config.build(task), task.keys
+
+
+def some_batch(learner, keys, spec):
+    """Two steps of four slots, as the learner wants them."""
+    from headwise.training.rollout import Rollout
+
+    rollout = Rollout(2)
+    for step in range(2):
+        obs = keys.uniform(Stream.ACT, 50 + step, (4, 3))
+        acted = learner.act(obs, keys.at(step))
+        flags = torch.zeros(keys.num_members, 4, dtype=torch.bool)
+        reward = keys.uniform(Stream.ACT, 70 + step, (4,))
+        rollout.add(Transition(obs, acted, reward, obs, flags, flags, ~flags))
+    batch = rollout.take()
+    if learner.config.name == "ppo":
+        return batch
+    flat = [x.flatten(1, 2) for x in (batch.obs, batch.action, batch.reward, batch.next_obs)]
+    discount = torch.full_like(flat[2], 0.9)
+    return ReplayBatch(*flat, batch.terminated.flatten(1, 2), discount, None, None)
+
+
+@pytest.mark.parametrize("size", SPECS)
+@pytest.mark.parametrize("factorization", SIX)
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "sac"])
+def test_every_size_acts_and_learns(algorithm, factorization, size):
+    spec = SPECS[size]
+    learner, keys = learner_for(algorithm, factorization, spec)
+    batch = some_batch(learner, keys, spec)
+    spec.check(batch.action.numpy())
+    metrics = learner.update(batch, keys.at(0))
+    assert all(torch.isfinite(x).all() for x in metrics.values())
+    assert learner.alive.all()
+    spec.check(learner.policy(batch.obs.flatten(1, -2)).numpy())
+
+
+def test_every_one_of_ten_thousand_options_can_be_drawn():
+    log_probs = torch.zeros(10_000).log_softmax(-1).expand(1000, 1, -1)
+    options = torch.arange(0, 10_000, 10)
+    uniform = ((options + 0.5) / 10_000).unsqueeze(-1)
+    drawn = pick_options(log_probs, uniform).flatten()
+    assert (drawn - options).abs().max() <= 1  # a rounded edge, never a lost option
+    last = pick_options(log_probs[:1], torch.tensor([[1.0 - 2.0**-24]]))
+    assert last.item() == 9_999
+
+
+def test_an_option_that_may_not_be_chosen_never_is():
+    log_probs = torch.tensor([[0.0, -1e9, 0.0, -1e9]]).log_softmax(-1).expand(1000, 1, 4)
+    uniform = Keys((0,)).uniform(Stream.ACT, 0, (1000, 1))[0]
+    uniform[0], uniform[1] = 0.0, 1.0 - 2.0**-24
+    assert set(pick_options(log_probs, uniform).flatten().tolist()) == {0.0, 2.0}
+
+
+def test_no_heads_are_refused():
+    with pytest.raises(SpaceError, match="head"):
+        ActionSpec.of()
+
+
+def test_a_choice_of_nothing_is_refused():
+    with pytest.raises(SpaceError, match="needs a number of options; got 0"):
+        Choice(0)
+    with pytest.raises(SpaceError, match="two finite bounds"):
+        Range(1.0, 1.0)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "sac"])
+def test_a_seed_given_twice_is_refused(algorithm):
+    with pytest.raises(ConfigError, match=r"given twice; got \[3\]"):
+        learner_for(algorithm, "shared", SPECS["one head"], seeds=(3, 1, 3))
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "sac"])
+def test_parameters_of_another_shape_are_refused(algorithm):
+    ours, _ = learner_for(algorithm, "vdn", SPECS["one head"])
+    other, _ = learner_for(algorithm, "vdn", SPECS["many heads"])
+    with pytest.raises(ConfigError, match="parameters do not fit the network; got"):
+        ours.load_state_dict(other.state_dict())
+    more, _ = learner_for(algorithm, "vdn", SPECS["one head"], seeds=(0, 1, 2))
+    with pytest.raises(ConfigError, match=r"members, numbers\); allowed: \(2"):
+        ours.load_state_dict(more.state_dict())

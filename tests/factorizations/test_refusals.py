@@ -1,0 +1,121 @@
+"""Which cells there are, and the sentence for every pair that makes no sense."""
+
+import pytest
+import torch
+from cases import CONTINUOUS, DISCRETE, HYBRID, SPECS
+
+from headwise import ConfigError
+from headwise.algorithms import algorithms
+from headwise.algorithms.base import Task
+from headwise.factorizations import factorizations
+from headwise.factorizations.base import Factorization, offered
+from headwise.population import Keys
+from headwise.training.binning import Binning
+
+SIX = ("independent", "shared", "vdn", "qplex", "joint", "ar")
+NEEDS = {"ppo": "policy", "dqn": "value", "sac": "soft"}
+VIEWS = {"discrete": DISCRETE, "hybrid": HYBRID, "continuous": CONTINUOUS}
+
+
+def build(algorithm, factorization, spec, **settings):
+    config = algorithms.get(algorithm)(hidden=(8,), **settings)
+    kind = factorizations.get(factorization)()
+    return config.build(
+        Task(
+            spec=Binning(spec, config.bins).spec,
+            obs_size=4,
+            num_slots=2,
+            total_steps=100,
+            factorization=kind,
+            keys=Keys((0, 1)),
+        )
+    )
+
+
+REFUSED = {
+    **{
+        (
+            algorithm,
+            "joint",
+            view,
+        ): "needs options, and some heads are Ranges.*Give a number of bins"
+        for algorithm in ("ppo", "sac")
+        for view in ("hybrid", "continuous")
+    },
+    **{
+        ("sac", name, "continuous"): f"{name}' branches over options.*Use factorization='shared'"
+        for name in ("vdn", "qplex")
+    },
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("factorization", SIX)
+@pytest.mark.parametrize("algorithm", NEEDS)
+def test_every_cell_is_built_or_refused_with_a_sentence(algorithm, factorization, view):
+    message = REFUSED.get((algorithm, factorization, view))
+    if message is None:
+        build(algorithm, factorization, VIEWS[view])
+        return
+    with pytest.raises(ConfigError, match=message):
+        build(algorithm, factorization, VIEWS[view])
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac"])
+def test_what_joint_is_refused_for_works_with_bins(algorithm):
+    learner = build(algorithm, "joint", HYBRID, bins=4)
+    assert learner.layout.spec.joint_size == 4 * 3 * 4 * 2
+    assert learner.policy(torch.zeros(2, 3, 4)).shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize("algorithm", NEEDS)
+@pytest.mark.parametrize("spec", ["one_of", "parameters"])
+@pytest.mark.parametrize("factorization", [n for n in SIX if n != "joint"])
+def test_parameterised_actions_are_never_refused(algorithm, factorization, spec):
+    build(algorithm, factorization, SPECS[spec])
+
+
+def test_dqn_without_bins_says_what_to_do():
+    with pytest.raises(ConfigError, match="some heads are Ranges.*bins=11"):
+        build("dqn", "vdn", CONTINUOUS, bins=None)
+
+
+@pytest.mark.parametrize("factorization", ["qplex", "ar"])
+def test_soft_values_are_refused_where_there_are_none(factorization):
+    with pytest.raises(ConfigError, match="has no soft values.*one of independent, shared, vdn"):
+        build("dqn", factorization, DISCRETE, temperature=0.1)
+    build("dqn", "vdn", DISCRETE, temperature=0.1)
+
+
+@pytest.mark.parametrize("what", ["policy", "critic", "value", "soft"])
+def test_a_factorization_that_lacks_something_is_refused_by_name(what):
+    class Half(Factorization):
+        name = "half"
+
+    needs = what.replace("_", " ")
+    message = f"algo needs a {needs}, and the factorization 'half' has none; allowed: .*vdn"
+    with pytest.raises(ConfigError, match=message):
+        offered(Half(), what, "algo")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("vdn", {"critic_bins": 0}, "'critic_bins' must be a count; got 0"),
+        ("qplex", {"mixer_width": 0}, "'mixer_width' must be a count"),
+        ("qplex", {"mixer_width": 2.5}, "'mixer_width' must be a count; got 2.5"),
+        ("qplex", {"mixer": "qmix"}, "unknown qplex setting 'mixer'; got 'qmix'; allowed: paper"),
+        ("joint", {"max_joint": 0}, "'max_joint' must be a count"),
+        ("joint", {"max_joint": 10**9}, "from 1 to 16,777,216"),
+    ],
+)
+def test_settings_of_factorizations_that_make_no_sense(name, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        factorizations.get(name)(**settings)
+
+
+def test_a_misspelt_factorization_gets_a_suggestion():
+    with pytest.raises(
+        ConfigError, match="unknown factorization; got 'qplx'.*Did you mean 'qplex'"
+    ):
+        factorizations.get("qplx")
