@@ -13,6 +13,7 @@ from headwise.factorizations import Factorization
 from headwise.population import Keys
 from headwise.training.binning import Binning
 from headwise.training.loop import Loop
+from headwise.training.normalise import Normaliser
 
 
 def make_loop(
@@ -22,6 +23,9 @@ def make_loop(
     seeds: Sequence[int],
     total_steps: int,
     device: torch.device | str = "cpu",
+    *,
+    normalise_obs: bool = False,
+    normalise_reward: bool = False,
 ) -> Loop:
     """A training loop for a population.
 
@@ -32,6 +36,8 @@ def make_loop(
         seeds: One seed for each member.
         total_steps: Environment steps of each member over the whole run, for schedules.
         device: Where the learner lives.
+        normalise_obs: Bring observations to mean 0 and deviation 1, by each member's own past.
+        normalise_reward: Scale rewards by the deviation of each member's discounted return.
     """
     keys = Keys(seeds, device)
     if env.num_members != keys.num_members:
@@ -49,4 +55,14 @@ def make_loop(
         keys=keys,
     )
     gamma = config.member_values("gamma", keys)
-    return Loop(env, config.build(task), keys, gamma, binning)
+    normaliser = None
+    if normalise_obs or normalise_reward:
+        normaliser = Normaliser(
+            keys.num_members,
+            env.num_slots,
+            env.obs_spec.size,
+            gamma,
+            normalise_obs=normalise_obs,
+            normalise_reward=normalise_reward,
+        )
+    return Loop(env, config.build(task), keys, gamma, binning, normaliser)

@@ -39,12 +39,18 @@ class Episodes:
     def table(self, rows: NDArray[np.float64]) -> None:
         self._rows = [rows] if len(rows) else []
 
+    def recent(
+        self, num_members: int, episodes: int = 100
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The mean return and length of each member's last episodes, (P,); NaN before the first."""
+        table = self.table
+        means = np.full((2, num_members), np.nan)
+        for member in range(num_members):
+            mine = table[table[:, 1] == member, 2:][-episodes:]
+            if len(mine):
+                means[:, member] = mine.mean(axis=0)
+        return means[0], means[1]
+
     def recent_return(self, num_members: int, episodes: int = 100) -> NDArray[np.float64]:
         """The mean return of each member's last episodes, (P,); NaN before the first."""
-        table = self.table
-        means = np.full(num_members, np.nan)
-        for member in range(num_members):
-            mine = table[table[:, 1] == member, 2][-episodes:]
-            if len(mine):
-                means[member] = mine.mean()
-        return means
+        return self.recent(num_members, episodes)[0]

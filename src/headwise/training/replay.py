@@ -16,7 +16,7 @@ class Replay:
     """The last transitions of every slot, drawn from uniformly and with replacement.
 
     Every slot has its own place to write. A step that was no transition (a slot that was only
-    reset) is written and then overwritten by the next one, so it is never drawn.
+    reset) is not written, so it is never drawn.
 
     Args:
         capacity: Transitions kept for each member, over all its slots.
@@ -39,18 +39,28 @@ class Replay:
         parts = {name: x for name, x in step.parts().items() if name in _KEPT}
         if not self._tensors:
             self._allocate(parts)
-        self._even = self._even and bool(step.valid.all())
+        whole = bool(step.valid.all()) if step.whole is None else step.whole
+        self._even = self._even and whole
         if self._even:
             for name, x in parts.items():
                 self._tensors[name][:, self._steps % self.rows].copy_(x)
         else:
             where = self._places()
             for name, x in parts.items():
-                self._tensors[name][where] = x
+                valid = step.valid.view(*step.valid.shape, *[1] * (x.dim() - 2))
+                # What is there stays: once the ring is full, it is a slot's oldest transition.
+                self._tensors[name][where] = torch.where(valid, x, self._tensors[name][where])
         written = step.valid.long()
-        self._next = (self._next + written) % self.rows
-        self._count = (self._count + written).clamp_max(self.rows)
+        self._next.add_(written).remainder_(self.rows)  # in place: captured code reads it there
+        self._count.add_(written).clamp_max_(self.rows)
         self._steps += 1
+
+    def cut(self) -> None:
+        """Marks what was taken in last as cut off, because something else follows."""
+        if self._steps:
+            members, row, slots = self._places()
+            last = (members, (row - 1) % self.rows, slots)
+            self._tensors["truncated"][last] = ~self._tensors["terminated"][last]
 
     def sample(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """Rows (P, B, ...) from uniforms (P, B, 2) and the members' discounts (P,)."""
@@ -66,6 +76,7 @@ class Replay:
         discount = along(gamma, reward).expand_as(reward)
         going = ~(terminated | picked["truncated"])
         for k in range(1, self.n_step):
+            going = going & (age + k < count)  # a young ring may hold fewer steps than that
             later = (row + k) % self.rows * self.num_slots + slot
             more = {n: take_rows(self._tensors[n].flatten(1, 2), later) for n in _FOLLOWED}
             reward = reward + going * discount * more["reward"]
@@ -103,7 +114,8 @@ class Replay:
             self._allocate({name: x[:, 0] for name, x in kept.items()})
         for name, x in kept.items():
             self._tensors[name][:, : x.shape[1]].copy_(x)
-        self._next, self._count = state["next"].clone(), state["count"].clone()
+        self._next.copy_(state["next"])
+        self._count.copy_(state["count"])
         self._steps, self._even = int(state["steps"][0]), bool(state["even"].all())
 
     def _allocate(self, parts: dict[str, Tensor]) -> None:

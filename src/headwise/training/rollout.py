@@ -31,6 +31,12 @@ class Rollout:
             self._tensors[name][:, self.size].copy_(x)
         self.size += 1
 
+    def cut(self) -> None:
+        """Marks what was taken in last as cut off, because something else follows."""
+        if self.size:
+            terminated, truncated = self._tensors["terminated"], self._tensors["truncated"]
+            truncated[:, self.size - 1] = ~terminated[:, self.size - 1]
+
     def take(self) -> RolloutBatch:
         """All that was taken in; the next step begins a new rollout."""
         assert self.full

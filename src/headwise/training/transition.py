@@ -21,6 +21,8 @@ class Transition(NamedTuple):
     valid: Tensor
     legal: Tensor | None = None
     next_legal: Tensor | None = None
+    whole: bool | None = None
+    """Whether every slot is valid, where that is known without asking the device."""
 
     def parts(self) -> dict[str, Tensor]:
         """All tensors by name; what the algorithm keeps for itself begins with `extra_`."""

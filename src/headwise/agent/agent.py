@@ -1,0 +1,399 @@
+"""The agent: a population of learners in an environment, behind one small door."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from headwise.agent.face import Face
+from headwise.agent.importance import head_importance
+from headwise.agent.late_env import LateEnv
+from headwise.agent.plan import Plan, checked_count
+from headwise.agent.storage import Parts, load_parts, load_state, save_parts
+from headwise.agent.world import World
+from headwise.algorithms import AlgorithmConfig
+from headwise.envs.types import VecEnv
+from headwise.errors import ConfigError, EnvError
+from headwise.factorizations import Factorization
+from headwise.population import Keys, select_members
+from headwise.training.build import make_loop
+from headwise.training.callbacks import Callback, Watch
+from headwise.training.checkpoint_saver import Saver
+from headwise.training.evaluate import (
+    Evaluation,
+    FloatArray,
+    Player,
+    evaluate_loop,
+    fresh_seeds,
+)
+from headwise.training.loop import Loop
+from headwise.training.progress import Progress
+from headwise.training.sinks.base import Sink
+from headwise.training.threads import training_threads
+
+_EVALUATE, _RESUME = 1, 2
+"""Purposes of environments beside the one that an agent begins with."""
+
+
+class Agent:
+    """Trains PPO, DQN or SAC with any factorization in any environment, for several seeds at once.
+
+    Example:
+        >>> import headwise as hw
+        >>> agent = hw.Agent("ppo", "headwise/HybridShoot-v0", factorization="vdn", seeds=2)
+        >>> agent.learn(1000, progress=False).steps >= 1000
+        True
+
+    Args:
+        algo: "ppo", "dqn" or "sac", or its settings as a dataclass.
+        env: An environment's id, a Gymnasium env or vector env, a callable that makes one, or a
+            PettingZoo parallel env.
+        factorization: How the joint action is built from heads, by name or as a dataclass.
+        seeds: How many members to train (their seeds are 0, 1, ...), or their seeds.
+        num_envs: Environment slots of each member; None is 16, or what a vector env has.
+        view: How the action is seen: "discrete", "hybrid", "continuous"; None as it is.
+        env_settings: Settings of the environment.
+        normalise_obs: Bring observations to mean 0 and deviation 1, by each member's own past.
+        normalise_reward: Scale rewards by the deviation of each member's discounted return.
+        device: Where learners live, for example "cpu" or "cuda".
+        **settings: Settings of the algorithm or the factorization.
+    """
+
+    def __init__(
+        self,
+        algo: str | AlgorithmConfig,
+        env: Any,
+        *,
+        factorization: str | Factorization = "shared",
+        seeds: int | Sequence[int] = 1,
+        num_envs: int | None = None,
+        view: str | None = None,
+        env_settings: Mapping[str, Any] | None = None,
+        normalise_obs: bool = False,
+        normalise_reward: bool = False,
+        device: str = "cpu",
+        **settings: Any,
+    ) -> None:
+        plan = Plan.of(
+            algo,
+            factorization,
+            seeds,
+            settings,
+            num_envs=16 if num_envs is None else num_envs,
+            normalise_obs=normalise_obs,
+            normalise_reward=normalise_reward,
+            device=device,
+        )
+        world = World(env, env_settings or {}, view)
+        vec = world.vec(plan.seeds, num_envs)
+        self._begin(replace(plan, num_envs=vec.num_slots), world, vec, world.face(vec))
+
+    def _begin(self, plan: Plan, world: World | None, env: VecEnv, face: Face) -> None:
+        self.plan, self.face = plan, face
+        self._world, self._env = world, env
+        self._scores: FloatArray | None = None  # of the last evaluation
+        self._draws = 0
+        self._loop = self._make_loop()
+
+    def _make_loop(self) -> Loop:
+        plan = self.plan
+        return make_loop(
+            self._env,
+            plan.config,
+            plan.factorization,
+            plan.seeds,
+            plan.total_steps or 1,
+            plan.device,
+            normalise_obs=plan.normalise_obs,
+            normalise_reward=plan.normalise_reward,
+        )
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def loop(self) -> Loop:
+        """The training loop, with learner, memory and episodes."""
+        return self._loop
+
+    @property
+    def world(self) -> World:
+        """The environment as it was handed over, to make more of it."""
+        if self._world is None:
+            raise EnvError(
+                "this agent has no environment: its checkpoint does not say how to make it",
+                fix="Hand it over: Agent.load(path, env=...).",
+            )
+        return self._world
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The members' seeds."""
+        return self.plan.seeds
+
+    @property
+    def steps(self) -> int:
+        """Environment steps that each member has taken."""
+        return self._loop.env_steps
+
+    @property
+    def best_member(self) -> int:
+        """The member with the best score: in the last evaluation, or else in training so far."""
+        scores = self._scores
+        if scores is None:
+            scores = self._loop.episodes.recent_return(len(self.seeds))
+        alive = self._loop.algorithm.alive.cpu().numpy()
+        return int(np.argmax(np.where(np.isfinite(scores) & alive, scores, -np.inf)))
+
+    def __repr__(self) -> str:
+        plan = self.plan
+        return (
+            f"Agent({plan.config.name!r}, factorization={plan.factorization.name!r}, "
+            f"seeds={list(plan.seeds)}, steps={self.steps:,}; {self.face.spec})"
+        )
+
+    # --- learning -------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        steps: int | None = None,
+        *,
+        progress: bool = True,
+        callbacks: Sequence[Callback] = (),
+        sinks: Sequence[Sink] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: int | None = None,
+        log_every: int | None = None,
+    ) -> Agent:
+        """Trains every member for so many more environment steps; called again, it goes on.
+
+        Ctrl-C ends the run after the current step, saves the checkpoint if there is one, and says
+        how to go on.
+
+        Args:
+            steps: Environment steps of each member. The first call also sets what schedules are
+                laid out for. None finishes what a call before began.
+            progress: Whether to show speed, time left and returns.
+            callbacks: Called with every `Report`; the run stops when one returns True.
+            sinks: Where numbers are written.
+            checkpoint: A file to save to during the run and at its end.
+            every: Environment steps of a member between two checkpoints; None is every minute.
+            log_every: Environment steps of a member between two reports; None is 200 in a run.
+        """
+        target = self._target(steps)
+        checked_count("every", every)
+        log_every = checked_count("log_every", log_every) or max(1000, target // 200)
+        saver = None
+        if checkpoint is not None:
+            saver = Saver(lambda: self.save(checkpoint), every, self.steps)
+            saver.finish()  # an unwritable path is found now, not after a night
+        title = f"{self.plan.config.name} {self.plan.factorization.name}"
+        watch = Watch(
+            self._loop,
+            target,
+            sinks=sinks,
+            callbacks=callbacks,
+            progress=Progress(title) if progress else None,
+            saver=saver,
+            log_every=log_every,
+        )
+        self._scores = None
+        with watch:
+            self._loop.run(target, watch)
+            watch.finish()
+        if saver is not None:
+            saver.finish()
+        if watch.interrupted:
+            raise KeyboardInterrupt(self._how_to_go_on(target, checkpoint))
+        return self
+
+    def _target(self, steps: int | None) -> int:
+        """The steps to reach, and the learner laid out for them if nothing has happened yet."""
+        if steps is None:
+            if self.plan.total_steps is None:
+                raise ConfigError("how many steps?", got=None, fix="Say learn(100_000).")
+            return self.plan.total_steps
+        more = checked_count("steps", steps)
+        if self.plan.total_steps is None:
+            self.plan = replace(self.plan, total_steps=more)
+            learned = self._loop.state_dict()  # a member on its own knows something already
+            self._loop = self._make_loop()
+            load_state(self._loop, learned, learner_only=True)
+        return self.steps + more
+
+    def _how_to_go_on(self, target: int, checkpoint: str | os.PathLike[str] | None) -> str:
+        done = f"stopped at {self.steps:,} of {target:,} steps"
+        if checkpoint is None:
+            return f"{done}; agent.learn({max(target - self.steps, 1)}) goes on"
+        path = os.fspath(checkpoint)
+        return f"{done} and saved; go on with Agent.load({path!r}).learn()"
+
+    # --- acting ---------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        obs: Any,
+        deterministic: bool = False,
+        mask: Any = None,
+        *,
+        member: int | None = None,
+    ) -> Any:
+        """Actions for observations, both in the environment's own structure, single or batched.
+
+        Args:
+            obs: One observation, or a batch with one more axis.
+            deterministic: Whether the best action is taken, or one drawn from the policy.
+            mask: Which options are legal, in any form that an environment may give it; for a batch
+                one after another.
+            member: Which member acts; None is the best known.
+        """
+        rows, batched = self.face.observe(obs)
+        legal = None if mask is None else self.face.legal(mask, len(rows), batched=batched)
+        who = self.best_member if member is None else self._checked_member(member)
+        draw = None if deterministic else self._draws
+        self._draws += not deterministic
+        actions = Player(self._loop).act_alone(rows, who, legal, draw)
+        return self.face.act(actions, batched=batched)
+
+    def importance(self, obs: Any, *, member: int | None = None) -> FloatArray | None:
+        """How much each head matters, (H,) or (B, H), as shares that sum to one.
+
+        None where the critic does not tell heads apart: all but ppo with vdn or qplex do not.
+        """
+        rows, batched = self.face.observe(obs)
+        who = self.best_member if member is None else self._checked_member(member)
+        shares = head_importance(self._loop, rows, who)
+        return shares if shares is None or batched else shares[0]
+
+    def evaluate(
+        self, episodes: int = 20, *, deterministic: bool = True, seed: int = 0
+    ) -> Evaluation:
+        """What every member scores in new episodes, which are the same at every call.
+
+        Args:
+            episodes: Episodes of each member.
+            deterministic: Whether the best action is taken, or one drawn from the policy.
+            seed: Another number gives other episodes.
+        """
+        checked_count("episodes", episodes)
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise ConfigError("seed is no whole number", got=seed, allowed="from 0 to 2^63 - 1")
+        world, loop = self.world, self._loop
+        if world.is_alone:  # played in the environment of training, which then begins anew
+            env, loop.obs = self._env, None
+        else:
+            seeds = fresh_seeds(loop.keys, _EVALUATE, seed)
+            env = world.vec(seeds, min(episodes, self.plan.num_envs))
+        try:
+            with training_threads(len(self.seeds)):
+                found = evaluate_loop(loop, env, episodes, deterministic=deterministic)
+        finally:
+            if env is not self._env:
+                env.close()
+        self._scores = found.scores
+        return found
+
+    def member(self, member: int) -> Agent:
+        """One member as an agent of its own, with what it has learned but without its memory."""
+        plan = replace(self.plan.of_member(self._checked_member(member)), total_steps=None)
+        world, face = self._world, self.face
+        make = None if world is None else partial(world.vec, plan.seeds, plan.num_envs)
+        env = LateEnv(1, plan.num_envs, self._env.spec, self._env.obs_spec, make)
+        alone = Agent.__new__(Agent)
+        alone._begin(plan, world, env, face)
+        state = self._loop.state_dict()
+        learned = {
+            part: select_members(state[part], [member])
+            for part in ("learner", "normaliser")
+            if part in state
+        }
+        load_state(alone._loop, alone._loop.state_dict() | learned, learner_only=True)
+        return alone
+
+    def best(self) -> Agent:
+        """The best member known, as an agent of its own: to predict, to export or to save."""
+        return self.member(self.best_member)
+
+    # --- keeping --------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves everything, so that training can go on as if it had never stopped."""
+        state = self._loop.state_dict()
+        if self._scores is not None:
+            state["scores"] = {"scores": torch.from_numpy(self._scores)}
+        save_parts(path, Parts(self.plan, self.face, self._world, state))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], env: Any = None, *, device: str = "cpu") -> Agent:
+        """An agent from a file; nothing in the file is run.
+
+        Where the environment can be kept (all compiled ones can), training goes on to the bit;
+        elsewhere every slot begins a new episode.
+
+        Args:
+            path: The file.
+            env: The environment, if the file does not name it by id.
+            device: Where learners live.
+        """
+        plan, face, world, state = load_parts(path, device)
+        if env is not None:
+            world = World(env, {} if world is None else world.settings)
+        agent = cls.__new__(cls)
+        if world is None:
+            late = LateEnv(len(plan.seeds), plan.num_envs, face.spec, face.obs_spec, None)
+            agent._begin(plan, None, late, face)
+        else:
+            vec = world.vec(plan.seeds, plan.num_envs)
+            ticks = int(state["counters"]["ticks"])
+            if ticks and not vec.can_snapshot:
+                # It cannot go on where it was, so it goes on with episodes it has not seen.
+                vec.close()
+                vec = world.vec(fresh_seeds(Keys(plan.seeds), _RESUME, ticks), plan.num_envs)
+            face.check(vec)
+            agent._begin(plan, world, vec, face)
+        load_state(agent._loop, state)
+        if "scores" in state:
+            agent._scores = state["scores"]["scores"].cpu().numpy()
+        return agent
+
+    def export(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Writes the best member's policy as ONNX, to run without Headwise.
+
+        Args:
+            path: The file.
+            **options: Of `headwise.export.export_onnx`, for example `sampling=True`.
+        """
+        from headwise.export import deploy, export_onnx
+
+        loop, face = self._loop, self.face
+        policy = deploy(
+            loop.algorithm,
+            self.plan.config,
+            self.plan.factorization,
+            face.spec,
+            face.codec.observations,
+            face.codec.actions,
+            view=face.codec.view,
+            normaliser=loop.normaliser,
+            member=self.best_member,
+        )
+        export_onnx(policy, path, **options)
+
+    def close(self) -> None:
+        """Lets go of the environment."""
+        self._env.close()
+
+    # --- checks ---------------------------------------------------------------------------------
+
+    def _checked_member(self, member: Any) -> int:
+        whole = isinstance(member, int | np.integer) and not isinstance(member, bool)
+        if not whole or not 0 <= member < len(self.seeds):
+            raise ConfigError(
+                "there is no such member", got=member, allowed=f"0 to {len(self.seeds) - 1}"
+            )
+        return int(member)

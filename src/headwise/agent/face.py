@@ -1,0 +1,148 @@
+"""An agent's two languages: the environment's own observations and actions, and the learner's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from headwise.envs.foreign_codec import EnvCodec
+from headwise.envs.masks import check_legal
+from headwise.envs.types import VecEnv
+from headwise.errors import CheckpointError, HeadwiseError, SpaceError
+from headwise.spaces import ActionSpec, Choice, ObsSpec
+from headwise.spaces.to_json import space_from_json, space_to_json, spec_from_json, spec_to_json
+
+
+class Face:
+    """Turns observations into vectors, and a learner's actions into the environment's.
+
+    Args:
+        observation_space: Of one environment; a mapping by agent for a team.
+        action_space: The same for actions.
+        spec: What the learner sees, where it has names of its own for the same heads.
+        **settings: Of `EnvCodec`: `view`, `bins`, `bounds`, `masks`.
+    """
+
+    def __init__(
+        self,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        spec: ActionSpec | None = None,
+        **settings: Any,
+    ) -> None:
+        self.observation_space, self.action_space = observation_space, action_space
+        self.settings = settings
+        self.codec = EnvCodec(observation_space, action_space, **settings)
+        if spec is not None and not _same_values(spec, self.codec.spec):
+            raise SpaceError(
+                "the action space has other heads", got=str(self.codec.spec), allowed=str(spec)
+            )
+        self.spec = self.codec.spec if spec is None else spec
+        """The action as the learner sees it."""
+
+    @classmethod
+    def plain(cls, spec: ActionSpec, obs_spec: ObsSpec) -> Face:
+        """A face for an environment without spaces: an action is a tuple, a value for each head."""
+        parts: list[spaces.Space[Any]] = [
+            spaces.Discrete(head.n) if isinstance(head, Choice) else spaces.Box(head.low, head.high)
+            for head in spec.heads
+        ]
+        obs_space = spaces.Box(-np.inf, np.inf, (obs_spec.size,))
+        return cls(obs_space, spaces.Tuple(parts), spec=spec)
+
+    @property
+    def obs_spec(self) -> ObsSpec:
+        """The observation as the learner sees it."""
+        return self.codec.obs_spec
+
+    def observe(self, obs: Any) -> tuple[NDArray[np.float32], bool]:
+        """Observations as vectors (B, O), and whether they came as a batch."""
+        batched = self._is_batch(obs)
+        flatten = self.codec.flatten_batch if batched else self.codec.flatten
+        rows = np.atleast_2d(flatten(obs))
+        if not np.isfinite(rows).all():
+            raise SpaceError(
+                "the observation is not finite",
+                got=rows[~np.isfinite(rows)][0],
+                allowed="finite numbers",
+            )
+        return rows, batched
+
+    def _is_batch(self, obs: Any) -> bool:
+        try:
+            return self.codec.is_batch(obs)
+        except SpaceError:  # an agent that is not there, or nonsense: flatten knows
+            return False
+
+    def legal(self, mask: Any, rows: int, *, batched: bool) -> NDArray[np.bool_]:
+        """Masks in any form that an environment may give them, as (B, H, K) over the spec."""
+        legal = np.empty((rows, *self.codec.all_legal.shape), dtype=np.bool_)
+        if batched:
+            if not isinstance(mask, Sequence | np.ndarray) or len(mask) != rows:
+                raise SpaceError(
+                    "a batch of observations needs a batch of masks",
+                    got=mask,
+                    allowed=f"{rows} masks, one after another",
+                )
+            self.codec.legal_batch(mask, np.ones(rows, dtype=np.bool_), legal)
+        else:
+            legal[0] = self.codec.legal(mask)
+        over = np.zeros((1, rows), dtype=np.bool_)
+        check_legal(legal[None], self.spec, self.codec.all_legal, over)
+        return legal
+
+    def act(self, units: NDArray[np.float32], *, batched: bool) -> Any:
+        """Actions (B, H) of the learner in the environment's own structure."""
+        return self.codec.to_env_batch(units) if batched else self.codec.to_env(units[0])
+
+    def check(self, env: VecEnv) -> None:
+        """Refuses an environment with another action or observation."""
+        if not _same_values(self.spec, env.spec) or env.obs_spec.size != self.obs_spec.size:
+            raise SpaceError(
+                "this environment is not the one that the agent was trained in",
+                got=f"{env.spec}; observations of {env.obs_spec.size} numbers",
+                allowed=f"{self.spec}; observations of {self.obs_spec.size} numbers",
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """All that is needed to make it again."""
+        return {
+            "observation_space": space_to_json(self.observation_space),
+            "action_space": space_to_json(self.action_space),
+            "spec": spec_to_json(self.spec),
+            "settings": json.loads(json.dumps(self.settings, default=_plain)),
+        }
+
+    @classmethod
+    def from_json(cls, form: Any) -> Face:
+        """The way back; anything else is refused."""
+        try:
+            return cls(
+                space_from_json(form["observation_space"]),
+                space_from_json(form["action_space"]),
+                spec=spec_from_json(form["spec"]),
+                **form["settings"],
+            )
+        except (KeyError, TypeError, HeadwiseError) as error:
+            raise CheckpointError(
+                "the checkpoint does not describe its spaces", got=str(error) or repr(error)
+            ) from error
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know of: arrays in bounds, numbers of numpy, mappings of the user's."""
+    return dict(value) if isinstance(value, Mapping) else np.asarray(value).tolist()
+
+
+def _same_values(one: ActionSpec, other: ActionSpec) -> bool:
+    return (
+        one.cardinalities == other.cardinalities
+        and np.allclose(one.low, other.low)
+        and np.allclose(one.high, other.high)
+    )

@@ -1,0 +1,82 @@
+"""An environment that is made only when someone steps it, or never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.envs.types import StepBatch, VecEnv
+from headwise.errors import EnvError
+from headwise.spaces import ActionSpec, ObsSpec
+
+
+class LateEnv:
+    """What a learner must know of its environment, and the environment itself when it is needed.
+
+    An agent that is only asked for actions needs no environment; one that was loaded without any
+    can still give them.
+
+    Args:
+        num_members: Members (P).
+        num_slots: Slots of each (E).
+        spec: Its action.
+        obs_spec: Its observation.
+        make: Makes the environment; None where there is none to make.
+    """
+
+    def __init__(
+        self,
+        num_members: int,
+        num_slots: int,
+        spec: ActionSpec,
+        obs_spec: ObsSpec,
+        make: Callable[[], VecEnv] | None,
+    ) -> None:
+        self.num_members, self.num_slots = num_members, num_slots
+        self.spec, self.obs_spec = spec, obs_spec
+        self._make = make
+        self._env: VecEnv | None = None
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether the environment is there and can be kept."""
+        return self._env is not None and self._env.can_snapshot
+
+    @property
+    def first_legal(self) -> Any:
+        """The mask of the observations that `reset` returned, if there is one."""
+        return getattr(self._env, "first_legal", None)
+
+    def reset(self) -> NDArray[np.float32]:
+        """Makes the environment if need be, and starts an episode in every slot."""
+        return self._opened().reset()
+
+    def step(self, action: NDArray[np.float32]) -> StepBatch:
+        """One step of every slot."""
+        return self._opened().step(action)
+
+    def snapshot(self) -> bytes:
+        """The whole state of the environment."""
+        return self._opened().snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes back to a snapshot."""
+        self._opened().restore(snapshot)
+
+    def close(self) -> None:
+        """Lets go of the environment."""
+        if self._env is not None:
+            self._env.close()
+
+    def _opened(self) -> VecEnv:
+        if self._env is None:
+            if self._make is None:
+                raise EnvError(
+                    "this agent has no environment: its checkpoint does not say how to make it",
+                    fix="Hand it over: Agent.load(path, env=...).",
+                )
+            self._env = self._make()
+        return self._env

@@ -1,0 +1,181 @@
+"""All settings of an agent in one value, which a checkpoint can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from headwise.algorithms import AlgorithmConfig, algorithms
+from headwise.algorithms.base import config_from, per_member_fields
+from headwise.errors import CheckpointError, ConfigError, HeadwiseError
+from headwise.factorizations import Factorization, factorizations
+from headwise.population import Keys
+from headwise.registry import unknown
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained, and how."""
+
+    config: AlgorithmConfig
+    factorization: Factorization
+    seeds: tuple[int, ...]
+    num_envs: int
+    normalise_obs: bool
+    normalise_reward: bool
+    device: str
+    total_steps: int | None = None
+    """Environment steps of each member over the whole run, known from the first `learn`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_envs", checked_count("num_envs", self.num_envs))
+        for name in ("normalise_obs", "normalise_reward"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(
+                    f"{name} is a switch", got=getattr(self, name), allowed="True or False"
+                )
+        for name in per_member_fields(self.config):
+            if getattr(self.config, name) is not None:
+                self.config.member_values(name, Keys(self.seeds))
+
+    @classmethod
+    def of(
+        cls,
+        algo: str | AlgorithmConfig,
+        factorization: str | Factorization,
+        seeds: int | Sequence[int],
+        settings: Mapping[str, Any],
+        *,
+        device: str,
+        **others: Any,
+    ) -> Plan:
+        """A plan from what a user says; settings find their owner by name."""
+        kinds = {
+            "algorithm": algo if isinstance(algo, AlgorithmConfig) else algorithms.get(algo),
+            "factorization": factorization
+            if isinstance(factorization, Factorization)
+            else factorizations.get(factorization),
+        }
+        shares: dict[str, dict[str, Any]] = {"algorithm": {}, "factorization": {}}
+        known = {what: [f.name for f in fields(kind)] for what, kind in kinds.items()}
+        for name, value in settings.items():
+            owner = next((what for what in known if name in known[what]), None)
+            if owner is None:
+                label = f"setting of {kinds['algorithm'].name} or {kinds['factorization'].name}"
+                raise unknown(label, name, [*_OWN, *known["algorithm"], *known["factorization"]])
+            shares[owner][name] = value
+        config, factor = (_configured(kinds[what], shares[what]) for what in kinds)
+        return cls(
+            config=config,
+            factorization=factor,
+            seeds=_seeds(seeds),
+            device=_device(device),
+            **others,
+        )
+
+    def of_member(self, member: int) -> Plan:
+        """The plan of one member alone."""
+        own = {
+            name: getattr(self.config, name)[member]
+            for name in per_member_fields(self.config)
+            if isinstance(getattr(self.config, name), tuple)
+        }
+        return replace(self, config=replace(self.config, **own), seeds=(self.seeds[member],))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it in numbers, words, lists and dicts."""
+        return {
+            "algorithm": self.config.name,
+            "settings": asdict(self.config),
+            "factorization": self.factorization.name,
+            "factorization_settings": asdict(self.factorization),
+            "seeds": list(self.seeds),
+            "num_envs": self.num_envs,
+            "normalise_obs": self.normalise_obs,
+            "normalise_reward": self.normalise_reward,
+            "total_steps": self.total_steps,
+        }
+
+    @classmethod
+    def from_json(cls, form: Any, device: str) -> Plan:
+        """The way back, from a file that may be anything."""
+        try:
+            total = form["total_steps"]
+            if total is not None and (not isinstance(total, int) or total < 1):
+                raise ConfigError("total_steps must be a count", got=total)
+            factorization = factorizations.get(form["factorization"])
+            return cls(
+                config=config_from(algorithms.get(form["algorithm"]), dict(form["settings"])),
+                factorization=config_from(factorization, dict(form["factorization_settings"])),
+                seeds=_seeds(list(form["seeds"])),
+                num_envs=form["num_envs"],
+                normalise_obs=form["normalise_obs"],
+                normalise_reward=form["normalise_reward"],
+                device=_device(device),
+                total_steps=total,
+            )
+        except (KeyError, TypeError, ValueError, HeadwiseError) as error:
+            raise CheckpointError(
+                "the settings in the checkpoint cannot be used", got=str(error) or repr(error)
+            ) from error
+
+
+_OWN = (
+    "factorization",
+    "seeds",
+    "num_envs",
+    "view",
+    "env_settings",
+    "normalise_obs",
+    "normalise_reward",
+    "device",
+)
+"""Settings of the agent itself, for suggestions."""
+
+
+def _configured(kind: Any, settings: dict[str, Any]) -> Any:
+    if isinstance(kind, type):
+        return config_from(kind, settings)
+    return replace(kind, **settings) if settings else kind
+
+
+def _seeds(seeds: Any) -> tuple[int, ...]:
+    whole = isinstance(seeds, int | np.integer) and not isinstance(seeds, bool)
+    if whole:
+        if seeds < 1:
+            raise ConfigError("there must be a seed", got=seeds, allowed="a number from 1")
+        seeds = range(int(seeds))
+    if isinstance(seeds, str | bytes) or not isinstance(seeds, Sequence | np.ndarray):
+        raise ConfigError(
+            "seeds must be a number of members, or a seed for each",
+            got=seeds,
+            allowed="5 or [0, 7]",
+        )
+    return Keys(list(seeds)).seeds
+
+
+def _device(device: Any) -> str:
+    try:
+        place = torch.device(device)
+        torch.empty(0, device=place)
+    except (RuntimeError, TypeError, AssertionError, ValueError) as error:
+        raise ConfigError(
+            "this device cannot be used here",
+            got=device,
+            allowed="cpu, and cuda where there is a GPU",
+        ) from error
+    return str(place)
+
+
+def checked_count(name: str, value: Any) -> int:
+    """A number of things that a user gave; None, where nothing was given, is 0."""
+    if value is None:
+        return 0
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise ConfigError(f"{name} must be a count", got=value, allowed="whole numbers from 1")
+    return int(value)

@@ -1,0 +1,117 @@
+"""Agents in files: what a checkpoint says of an agent, and how one is made from it again."""
+
+from __future__ import annotations
+
+import os
+import platform
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.agent.face import Face
+from headwise.agent.plan import Plan
+from headwise.agent.world import World
+from headwise.errors import CheckpointError
+from headwise.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from headwise.training.loop import Loop, State
+
+
+class Parts(NamedTuple):
+    """What an agent is made of."""
+
+    plan: Plan
+    face: Face
+    world: World | None
+    state: State
+
+
+def save_parts(path: str | os.PathLike[str], parts: Parts) -> None:
+    """Writes them into one file, whole or not at all."""
+    info = {
+        "plan": parts.plan.to_json(),
+        "face": parts.face.to_json(),
+        "env": None if parts.world is None else parts.world.to_json(),
+        "versions": versions(),
+    }
+    write_checkpoint(path, Checkpoint(info, parts.state))
+
+
+def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
+    """Reads them from a file that may be anything."""
+    info, tensors = read_checkpoint(path)
+    plan = Plan.from_json(info.get("plan"), device)
+    face = Face.from_json(info.get("face"))
+    for part in ("counters", "learner", "metrics", "episodes"):
+        if part not in tensors:
+            raise CheckpointError(f"the checkpoint has no {part}", got=sorted(tensors))
+    if "scores" in tensors:
+        _check_scores(plan, tensors["scores"])
+    _check_promises(plan, tensors)
+    state = {
+        part: {name: x.to(plan.device) for name, x in named.items()}
+        for part, named in tensors.items()
+    }
+    return Parts(plan, face, World.from_json(info.get("env")), state)
+
+
+def load_state(loop: Loop, state: State, *, learner_only: bool = False) -> None:
+    """Puts a state that may be anything into a loop, or says why it does not fit."""
+    wanted = loop.state_dict()
+    for part in ("counters", "learner", "normaliser"):
+        ours, theirs = wanted.get(part, {}), state.get(part, {})
+        if missing := ours.keys() - theirs.keys():
+            raise CheckpointError(f"the checkpoint lacks parts of its {part}", got=sorted(missing))
+        for name, x in ours.items():
+            if theirs[name].shape != x.shape or theirs[name].dtype != x.dtype:
+                raise CheckpointError(
+                    f"the {part} in the checkpoint does not fit its settings, at {name!r}",
+                    got=f"{theirs[name].dtype} {tuple(theirs[name].shape)}",
+                    allowed=f"{x.dtype} {tuple(x.shape)}",
+                )
+    try:
+        if learner_only:
+            loop.load_learner(state)
+        else:
+            loop.load_state_dict(state)
+    except Exception as error:  # whatever a forged memory or snapshot may lead to
+        raise CheckpointError(
+            "the state in the checkpoint does not fit its settings",
+            got=f"{type(error).__name__}: {error}",
+        ) from error
+
+
+def versions() -> dict[str, str]:
+    """What a run was made with."""
+    import headwise
+
+    return {
+        "headwise": headwise.__version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _check_promises(plan: Plan, tensors: dict[str, Any]) -> None:
+    """Refuses settings that promise larger networks than the file holds, before building them."""
+    held = sum(x.numel() for x in tensors["learner"].values())
+    widths = [w for w in plan.config.hidden if isinstance(w, int)]
+    promised = sum(a * b for a, b in pairwise(widths)) + sum(widths)
+    if promised * len(plan.seeds) > held:
+        raise CheckpointError(
+            "the settings in the checkpoint promise more than it holds",
+            got=f"networks of {promised * len(plan.seeds):,} numbers at least",
+            allowed=f"{held:,}",
+        )
+
+
+def _check_scores(plan: Plan, named: dict[str, Tensor]) -> None:
+    scores = named.get("scores")
+    if scores is None or scores.shape != (len(plan.seeds),) or not scores.is_floating_point():
+        raise CheckpointError(
+            "the scores in the checkpoint do not fit its seeds", got=sorted(named)
+        )

@@ -1,0 +1,87 @@
+"""`headwise bench`: how fast environments and training are on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from headwise.agent import Agent
+from headwise.envs.make import make_vec
+from headwise.envs.reference import random_policy
+from headwise.envs.registration import NATIVE_NAMES, env_id
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure how fast environments and training are on this machine."""
+
+    seconds: float = 1.0
+    """Time for each measurement, at least."""
+    slots: int = 1024
+    """Slots of an environment that is stepped alone."""
+    seeds: int = 5
+    """Seeds that are trained at once."""
+    env: str = "HybridShoot"
+    """The environment to train in."""
+    device: str = "cpu"
+    """Where learners live: cpu or cuda."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measures as the words of the command line say."""
+    asked = tyro.cli(Bench, prog="headwise bench", args=list(argv))
+    console = Console()
+    table = Table("environment alone", "steps/s", box=None, header_style="bold")
+    for name in NATIVE_NAMES:
+        table.add_row(env_id(name), f"{env_rate(name, asked.slots, asked.seconds):,.0f}")
+    console.print(table)
+    table = Table(
+        f"training, {asked.seeds} seeds in {asked.env}", "steps/s", box=None, header_style="bold"
+    )
+    for algo in ("ppo", "dqn", "sac"):
+        rate = training_rate(algo, asked.env, asked.seeds, asked.seconds, asked.device)
+        table.add_row(f"{algo} shared, 16 slots each, default settings", f"{rate:,.0f}")
+    console.print(table)
+    console.print("Steps of all slots and seeds together.", highlight=False)
+    return 0
+
+
+def env_rate(name: str, slots: int, seconds: float) -> float:
+    """Steps a second of random play in a compiled environment."""
+    env = make_vec(name, [0], slots)
+    obs = env.reset()
+    act = random_policy(env.spec, np.random.default_rng(0))
+    actions = [act(obs[0])[None] for _ in range(8)]  # drawn beforehand: only steps are measured
+
+    def play(number: int) -> None:
+        env.step(actions[number % len(actions)])
+
+    return _rate(play, seconds) * slots
+
+
+def training_rate(algo: str, env: str, seeds: int, seconds: float, device: str) -> float:
+    """Environment steps a second of all seeds, updates included."""
+    agent = Agent(algo, env, seeds=seeds, device=device)
+    loop = agent.loop
+    # An update comes after thousands of steps; whole rounds are timed, not the quiet in between.
+    per_round = max(4096, loop.env.num_slots)
+    loop.run(per_round)
+
+    def train(number: int) -> None:
+        loop.run(loop.env_steps + per_round)
+
+    return _rate(train, seconds) * per_round * seeds
+
+
+def _rate(call: Callable[[int], None], seconds: float) -> float:
+    start, number = time.perf_counter(), 0
+    while (elapsed := time.perf_counter() - start) < seconds or not number:
+        call(number)
+        number += 1
+    return number / elapsed if elapsed else float("inf")

@@ -1,0 +1,107 @@
+"""`headwise envs`: the environments, their actions and what good play scores."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from headwise.envs.engine import settings_of
+from headwise.envs.make import env_names, make_vec, plain_name
+from headwise.envs.reference import HOW, reference_score
+from headwise.envs.registration import NATIVE_NAMES, env_id
+from headwise.errors import HeadwiseError
+from headwise.registry import unknown
+from headwise.spaces import ActionSpec
+
+_VIEWS = ("discrete", "hybrid", "continuous")
+
+
+@dataclass(frozen=True)
+class Envs:
+    """List the environments; with a name, tell all about one."""
+
+    name: tyro.conf.Positional[str | None] = None
+    """An environment, for its settings and the heads of every view."""
+    probes: bool = False
+    """List the probe environments too, whose right answers are known."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Lists as the words of the command line say."""
+    asked = tyro.cli(Envs, prog="headwise envs", args=list(argv))
+    console = Console()
+    if asked.name is not None:
+        _about(console, plain_name(asked.name))
+        return 0
+    table = Table("id", "view", "action", "random", "best known", box=None, header_style="bold")
+    for name in HOW:
+        for row, view in enumerate(_views(name)):
+            scores = reference_score(name, view=view)
+            table.add_row(
+                env_id(name) if not row else "",
+                view,
+                shortened(_heads(name, view)),
+                f"{scores.random.mean:.3g}",
+                f"{scores.best.mean:.3g}",
+            )
+    if asked.probes:
+        for name in env_names():
+            if name.startswith("probe/"):
+                table.add_row(name, "", shortened(make_vec(name, [0], 1).spec), "", "")
+    console.print(table)
+    console.print(
+        "\nDn is a choice of n options. Scores are mean returns. `headwise envs NAME` tells more; "
+        "any Gymnasium id works too.",
+        highlight=False,
+    )
+    return 0
+
+
+def _about(console: Console, name: str) -> None:
+    if name not in env_names():
+        raise unknown("environment", name, env_names())
+    console.print(f"[bold]{env_id(name) if name in HOW else name}[/]", highlight=False)
+    if name not in HOW:
+        console.print(str(make_vec(name, [0], 1).spec), highlight=False)
+        return
+    for view in _views(name):
+        console.print(f"{view + ':':12} {_heads(name, view)}", highlight=False)
+    console.print(f"best known:  {HOW[name]}", highlight=False)
+    if name in NATIVE_NAMES:
+        table = Table("setting", "default", "allowed", "help", box=None, header_style="bold")
+        for setting, (default, allowed, text) in settings_of(name).items():
+            table.add_row(setting, str(default), allowed, text)
+        console.print(table)
+
+
+def _views(name: str) -> list[str]:
+    found = []
+    for view in _VIEWS:
+        try:
+            reference_score(name, view=view)
+        except HeadwiseError:
+            continue
+        found.append(view)
+    return found
+
+
+def _heads(name: str, view: str) -> ActionSpec:
+    env = make_vec(name, [0], 1, view=view)
+    env.close()
+    return env.spec
+
+
+def shortened(spec: ActionSpec) -> str:
+    """A spec in a few words: "D3, 2 x D10" for options, "4 numbers" for Ranges."""
+    parts = []
+    for options, heads in itertools.groupby(n for n in spec.cardinalities if n):
+        number = len(list(heads))
+        parts.append(f"D{options}" if number == 1 else f"{number} x D{options}")
+    if spec.num_ranges:
+        parts.append("a number" if spec.num_ranges == 1 else f"{spec.num_ranges} numbers")
+    return ", ".join(parts)

@@ -1,0 +1,54 @@
+"""`headwise report`: figures, tables, the claims ledger and one page, from a study's folder."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+from rich.console import Console
+
+from headwise.errors import ConfigError
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Make the report of a study, or of several in one: a page, figures, tables, claims ledger."""
+
+    folders: tyro.conf.Positional[tuple[Path, ...]]
+    """The studies' folders, or their names in ./runs."""
+    out: Path | None = None
+    """Where to put it; `report` in the first folder if not given."""
+    formats: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
+    """Files to draw figures into, beside the page."""
+    open: bool = False
+    """Open the page in a browser when it is ready."""
+
+    def call(self, console: Console) -> int:
+        """Writes the report and prints where its page is."""
+        try:
+            from headwise.report.write import write_report
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                "a report needs further packages",
+                got=f"no {error.name}",
+                fix="Install them: pip install 'headwise[report]'.",
+            ) from error
+        found = [RUNS / f if not f.exists() and (RUNS / f).exists() else f for f in self.folders]
+        with console.status("") as status:
+            page = write_report(found, self.out, formats=self.formats, on_progress=status.update)
+        console.print(f"report: {page}", highlight=False, soft_wrap=True)
+        if self.open:
+            webbrowser.open(page.resolve().as_uri())
+        return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`headwise report ...`; returns the exit code."""
+    command = tyro.cli(Report, args=argv, prog="headwise report")
+    return command.call(Console(stderr=True))

@@ -1,0 +1,218 @@
+"""`headwise study`: run a plan, see how it stands, export it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from headwise.errors import ConfigError
+from headwise.study.conductor import Options, conduct
+from headwise.study.estimate import Cost, estimate
+from headwise.study.executors.base import ExecutorSettings, executors
+from headwise.study.export import marl_eval_json, results_csv
+from headwise.study.load import load_study
+from headwise.study.planner import Pack, choose, pack_runs
+from headwise.study.progress import ConsoleProgress, duration
+from headwise.study.status import standings
+from headwise.study.store import Store
+from headwise.study.study import Study
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run what is not finished yet. Killed at any moment, the same command goes on from there."""
+
+    study: tyro.conf.Positional[str]
+    """A Python file that defines a study, or the name of one in ./studies."""
+    out: Path | None = None
+    """The study's folder; runs/NAME if not given."""
+    smoke: bool = False
+    """The study's smoke version: every cell, tiny budgets."""
+    args: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Arguments of the study's function `make`, as NAME=VALUE; may be given several times."""
+    dry_run: bool = False
+    """Say what would be run and what it would cost, from finished runs or a few measured ticks."""
+    options: tyro.conf.OmitArgPrefixes[Options] = field(default_factory=Options)
+
+    def call(self, console: Console) -> int:
+        """Runs the study; 1 if some run has failed."""
+        study = load_study(self.study, **self._arguments())
+        folder = self.out or RUNS / study.name
+        if self.dry_run:
+            _show_plan(console, study, Store(folder), self.options)
+            return 0
+        try:
+            summary = conduct(study, folder, self.options, ConsoleProgress(study.name, console))
+        except KeyboardInterrupt:
+            console.print("\nStopped. Finished runs are safe; the same command goes on from here.")
+            return 130
+        console.print(
+            f"{summary.finished} of {summary.asked} runs are finished in {folder}", highlight=False
+        )
+        if summary.elsewhere:
+            console.print(f"{summary.elsewhere} are being worked on by another runner")
+        if summary.failed:
+            console.print(
+                f"{summary.failed} failed: see `headwise study status {folder}`; try them again "
+                "with --retry-failed"
+            )
+        return 1 if summary.failed else 0
+
+    def _arguments(self) -> dict[str, Any]:
+        arguments: dict[str, Any] = {"smoke": True} if self.smoke else {}
+        for text in self.args:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise ConfigError("an argument of a study needs a value", got=text, allowed="N=V")
+            arguments[name] = _value(value)
+        return arguments
+
+
+@dataclass(frozen=True)
+class Status:
+    """Say how a study stands: finished, failed and why, under way, left."""
+
+    folder: tyro.conf.Positional[Path]
+    """The study's folder, or its name in ./runs."""
+    only: str | None = None
+    """A pattern (`*`, `?`) that a run's name or id must contain."""
+    trace: bool = False
+    """Print the tracebacks of failed runs."""
+
+    def call(self, console: Console) -> int:
+        """Prints tables."""
+        store = _store(self.folder)
+        runs = choose(store.plan(), self.only)
+        rows, failures = standings(store, runs)
+        table = Table("environment", "algorithm", title=store.study()["name"])
+        counts = ("finished", "failed", "running", "left")
+        for name in counts:
+            table.add_column(name, justify="right")
+        for row in rows:
+            numbers = (str(getattr(row, name) or "") for name in counts)
+            table.add_row(row.environment, row.algorithm, *numbers)
+        table.add_section()
+        sums = [str(sum(getattr(row, name) for row in rows)) for name in counts]
+        table.add_row("all", "", *sums)
+        console.print(table)
+        for failure in failures:
+            console.print(
+                f"{failure.run.id} {failure.run.name}\n  {failure.kind}: {failure.message}",
+                markup=False,
+                highlight=False,
+            )
+            if self.trace:
+                text = store.error(failure.run.id)["traceback"]
+                console.print(text, markup=False, highlight=False)
+        return 0
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a study's results for other tools."""
+
+    folder: tyro.conf.Positional[Path]
+    """The study's folder, or its name in ./runs."""
+    format: Literal["marl-eval", "csv"] = "csv"
+    """marl-eval: its JSON, learning curves by seed. csv: a row for each run."""
+    out: Path | None = None
+    """The file to write; printed if not given."""
+
+    def call(self, console: Console) -> int:
+        """Writes the file."""
+        store = _store(self.folder)
+        text = results_csv(store) if self.format == "csv" else marl_eval_json(store)
+        if self.out is None:
+            print(text, end="")
+        else:
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self.out.write_text(text)
+            console.print(f"wrote {self.out}", highlight=False)
+        return 0
+
+
+Command: TypeAlias = (
+    Annotated[Run, tyro.conf.subcommand("run")]
+    | Annotated[Status, tyro.conf.subcommand("status")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`headwise study ...`; returns the exit code."""
+    command: Any = tyro.cli(
+        Command,
+        args=argv,
+        prog="headwise study",
+        description="A plan of runs as one file: environments x views x algorithms x "
+        "factorizations x seeds.",
+    )
+    code: int = command.call(Console(stderr=True))
+    return code
+
+
+def _store(folder: Path) -> Store:
+    if not folder.exists() and (RUNS / folder).exists():
+        folder = RUNS / folder
+    return Store(folder)
+
+
+def _value(text: str) -> Any:
+    """A Python literal, `true` or `false`, or else the text itself."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _show_plan(console: Console, study: Study, store: Store, options: Options) -> None:
+    runs = choose(study.runs(), options.only, options.shard)
+    settings = ExecutorSettings(options.workers, options.address, options.device)
+    workers = executors.get(options.executor)(settings).num_workers
+    packs = pack_runs(runs, options.max_members, workers)
+    left = [run for run in runs if not store.is_finished(run.id)]
+    console.print(
+        f"{study.name}: {len(runs)} runs in {len(packs)} populations, {len(left)} to do",
+        highlight=False,
+    )
+    with console.status("") as status:
+
+        def tell(pack: Pack) -> None:
+            status.update(f"measuring {pack.runs[0].cell}")
+
+        costs = estimate(runs, store, options.max_members, workers, tell)
+    _show_costs(console, costs, workers)
+
+
+def _show_costs(console: Console, costs: list[Cost], workers: int) -> None:
+    table = Table("environment", "algorithm", title=f"cost on {workers} cores like this one")
+    for name in ("runs", "steps", "steps/s/core", "time"):
+        table.add_column(name, justify="right")
+    total = Cost("all", "", *(sum(getattr(c, f.name) for c in costs) for f in _NUMBERS))
+    for cost in (*costs, total):
+        if cost is total:
+            table.add_section()
+        table.add_row(
+            cost.environment,
+            cost.algorithm,
+            f"{cost.runs:,}",
+            f"{cost.steps:,}",
+            f"{cost.rate:,.0f}" if cost.seconds else "",
+            duration(cost.seconds / workers),
+        )
+    console.print(table)
+
+
+_NUMBERS = dataclasses.fields(Cost)[2:]

@@ -1,0 +1,155 @@
+"""Observations and rewards of a common size, by what each member has seen so far."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from headwise.algorithms.base import ReplayBatch
+from headwise.errors import ConfigError
+from headwise.nets.normaliser import RunningMoments
+
+_EPSILON = 1e-8
+
+
+class Normaliser:
+    """Normalises observations by their running mean and deviation, and scales rewards.
+
+    Rewards are divided by the running deviation of the discounted return, as Stable-Baselines3's
+    VecNormalize does, and never shifted. Every member has its own numbers.
+
+    A learner is always given normalised numbers. A rollout is remembered as the policy saw it; a
+    replay memory keeps what the environment gave, and `batch` normalises what is drawn from it, for
+    by then the scale is another.
+
+    Args:
+        num_members: Members (P).
+        num_slots: Environment slots of each member (E).
+        obs_size: The size of an observation (O).
+        gamma: The members' discounts, (P,).
+        normalise_obs: Whether observations are normalised.
+        normalise_reward: Whether rewards are scaled.
+        clip: The largest size of a normalised number.
+    """
+
+    def __init__(
+        self,
+        num_members: int,
+        num_slots: int,
+        obs_size: int,
+        gamma: Tensor,
+        *,
+        normalise_obs: bool = True,
+        normalise_reward: bool = True,
+        clip: float = 10.0,
+    ) -> None:
+        if not clip > 0.0:
+            raise ConfigError("clip must be a size", got=clip, allowed="numbers above 0")
+        device = gamma.device
+        self.clip = clip
+        self._obs = RunningMoments(num_members, obs_size, device) if normalise_obs else None
+        self._returns = RunningMoments(num_members, 1, device) if normalise_reward else None
+        self._gamma = gamma.to(torch.float64).unsqueeze(-1)
+        self._so_far = torch.zeros(num_members, num_slots, dtype=torch.float64, device=device)
+
+    @property
+    def obs_mean(self) -> Tensor:
+        """What is subtracted from an observation, float64 (P, O), or a zero."""
+        return self._zero() if self._obs is None else self._obs.mean
+
+    @property
+    def obs_deviation(self) -> Tensor:
+        """What an observation is then divided by, float64 (P, O), or a one."""
+        return self._zero() + 1.0 if self._obs is None else _deviation(self._obs)
+
+    @property
+    def return_deviation(self) -> Tensor:
+        """What rewards are divided by, float64 (P, 1), or a one."""
+        return self._zero() + 1.0 if self._returns is None else _deviation(self._returns)
+
+    def obs(self, obs: Tensor, update: bool) -> Tensor:
+        """Observations (P, ..., O), normalised.
+
+        Args:
+            obs: Observations as the environment gave them.
+            update: Whether they count; not in evaluation, and not when they have counted already.
+                Observations that count are (P, B, O).
+        """
+        if self._obs is None:
+            return obs
+        if update:
+            self._obs.update(obs)
+        mean, deviation = self._obs.mean, _deviation(self._obs)
+        while mean.dim() < obs.dim():
+            mean, deviation = mean.unsqueeze(-2), deviation.unsqueeze(-2)
+        return self._clipped((obs - mean) / deviation)
+
+    def reward(
+        self, reward: Tensor, done: Tensor, update: bool, valid: Tensor | None = None
+    ) -> Tensor:
+        """Rewards (P, E) of one step, scaled.
+
+        Args:
+            reward: Rewards as the environment gave them.
+            done: Where an episode has ended, for either reason.
+            update: Whether they count; not in evaluation.
+            valid: Where a transition took place; elsewhere nothing counts.
+        """
+        if self._returns is None:
+            return reward
+        if update:
+            went_on = self._so_far * self._gamma + reward
+            self._returns.update(went_on.unsqueeze(-1), valid)
+            if valid is not None:
+                went_on = torch.where(valid, went_on, self._so_far)
+            self._so_far.copy_(went_on.masked_fill(done, 0.0))
+        return self._scaled(reward)
+
+    def batch(self, batch: ReplayBatch) -> ReplayBatch:
+        """What was drawn from replay, (P, B, ...), as a learner is to see it now."""
+        return batch._replace(
+            obs=self.obs(batch.obs, update=False),
+            next_obs=self.obs(batch.next_obs, update=False),
+            reward=self._scaled(batch.reward),
+        )
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All numbers, each with the member axis first."""
+        state = {} if self._obs is None else _named("obs", self._obs.state_dict())
+        if self._returns is not None:
+            state |= _named("return", self._returns.state_dict()) | {"so_far": self._so_far.clone()}
+        return state
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+        if set(state) != set(self.state_dict()):
+            raise ConfigError(
+                "the state was saved with other things normalised",
+                got=sorted(state),
+                allowed=", ".join(sorted(self.state_dict())) or "nothing",
+                fix="Set normalise_obs and normalise_reward as they were.",
+            )
+        for name, moments in (("obs", self._obs), ("return", self._returns)):
+            if moments is not None:
+                moments.load_state_dict({n: state[f"{name}_{n}"] for n in moments.state_dict()})
+        if self._returns is not None:
+            self._so_far.copy_(state["so_far"])
+
+    def _scaled(self, reward: Tensor) -> Tensor:
+        if self._returns is None:
+            return reward
+        return self._clipped(reward / _deviation(self._returns))
+
+    def _clipped(self, x: Tensor) -> Tensor:
+        return x.clamp(-self.clip, self.clip).to(torch.float32)
+
+    def _zero(self) -> Tensor:
+        return torch.zeros((), dtype=torch.float64, device=self._so_far.device)
+
+
+def _deviation(moments: RunningMoments) -> Tensor:
+    return (moments.variance + _EPSILON).sqrt()
+
+
+def _named(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}_{name}": x for name, x in state.items()}

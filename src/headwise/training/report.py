@@ -1,0 +1,68 @@
+"""What a run looks like at one moment, fetched to the host once for all who want to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.training.loop import Loop
+
+FloatArray = NDArray[np.float64]
+
+RECENT = 100
+"""Episodes that a current score is the mean of."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The numbers of every member at one moment, under the names the field has for them."""
+
+    step: int
+    """Environment steps that each member has taken."""
+    total: int
+    """Environment steps that each is to take."""
+    seeds: tuple[int, ...]
+    values: Mapping[str, FloatArray]
+    """Numbers (P,) by name: `rollout/ep_rew_mean`, `train/...`, `heads/<head>/...`, `time/fps`."""
+    alive: NDArray[np.bool_]
+    """Which members have not diverged, (P,)."""
+
+    @property
+    def returns(self) -> FloatArray:
+        """The mean return of each member's last episodes, (P,); NaN before the first."""
+        return self.values["rollout/ep_rew_mean"]
+
+
+def make_report(loop: Loop, total: int, fps: float) -> Report:
+    """Looks at a loop.
+
+    Args:
+        loop: The run.
+        total: Environment steps that each member is to take.
+        fps: Environment steps of all members in a second.
+    """
+    members = loop.keys.num_members
+    returns, lengths = loop.episodes.recent(members, RECENT)
+    values: dict[str, FloatArray] = {
+        "rollout/ep_rew_mean": returns,
+        "rollout/ep_len_mean": lengths,
+        "time/fps": np.full(members, fps),
+        "time/total_timesteps": np.full(members, float(loop.env_steps)),
+        "train/n_updates": np.full(members, float(loop.updates)),
+    }
+    names = loop.binning.spec.names
+    for name, tensor in loop.metrics.items():
+        numbers = tensor.detach().cpu().double().numpy()
+        if numbers.ndim == 1:
+            values[name] = numbers
+            continue
+        metric = name.removeprefix("heads/")
+        # A policy over joint actions has one column for all heads.
+        columns = names if numbers.shape[-1] == len(names) else ("joint",)
+        for head, column in zip(columns, numbers.T, strict=True):
+            values[f"heads/{head}/{metric}"] = column
+    alive = loop.algorithm.alive.cpu().numpy()
+    return Report(loop.env_steps, total, loop.keys.seeds, values, alive)

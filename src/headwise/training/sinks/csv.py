@@ -1,0 +1,47 @@
+"""Numbers of a run as a CSV file: step, seed, name, value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from headwise.training.report import Report
+from headwise.training.sinks.base import finite_values
+from headwise.training.sinks.lines import LinesFile
+
+_HEADER = "step,seed,name,value\n"
+
+
+class CSVSink:
+    """A row for each number: no column ever has to be guessed beforehand.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = LinesFile(path, header=_HEADER, step_of=lambda line: int(line.split(",")[0]))
+
+    def open(self, seeds: Sequence[int], step: int) -> None:
+        """Begins, or goes on after `step`."""
+        self._file.open(step)
+
+    def write(self, report: Report) -> None:
+        """Takes one report."""
+        rows = [
+            f"{report.step},{seed},{_quoted(name)},{value!r}\n"
+            for member, seed in enumerate(report.seeds)
+            for name, value in finite_values(report, member).items()
+        ]
+        self._file.write("".join(rows))
+
+    def flush(self) -> None:
+        """Nothing waits: every report is written at once."""
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"\n') else name

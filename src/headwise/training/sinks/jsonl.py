@@ -1,0 +1,39 @@
+"""Numbers of a run as JSON, a line for each seed and report."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+
+from headwise.training.report import Report
+from headwise.training.sinks.base import finite_values
+from headwise.training.sinks.lines import LinesFile
+
+
+class JSONLSink:
+    """A line `{"step": ..., "seed": ..., "rollout/ep_rew_mean": ..., ...}` for each seed.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = LinesFile(path, header="", step_of=lambda line: int(json.loads(line)["step"]))
+
+    def open(self, seeds: Sequence[int], step: int) -> None:
+        """Begins, or goes on after `step`."""
+        self._file.open(step)
+
+    def write(self, report: Report) -> None:
+        """Takes one report."""
+        for member, seed in enumerate(report.seeds):
+            row = {"step": report.step, "seed": seed, **finite_values(report, member)}
+            self._file.write(json.dumps(row) + "\n")
+
+    def flush(self) -> None:
+        """Nothing waits: every report is written at once."""
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()

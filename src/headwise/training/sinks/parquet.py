@@ -1,0 +1,75 @@
+"""Numbers of a run as Parquet: a folder of parts with the columns step, seed, name, value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headwise.training.report import Report
+from headwise.training.sinks.base import extra_module, finite_values, writable
+
+ROWS = 50_000
+"""Rows of a part."""
+_COLUMNS = ("step", "seed", "name", "value")
+
+
+class ParquetSink:
+    """A folder that pandas, polars or DuckDB read as one table.
+
+    Every part is written whole. What a killed process had not written yet is later than its last
+    checkpoint, and is written again when the run is resumed from there.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._arrow = extra_module("pyarrow", "study")
+        self._parquet = extra_module("pyarrow.parquet", "study")
+        self._folder = writable(path, folder=True)
+        self._rows: list[tuple[Any, ...]] = []
+
+    def open(self, seeds: Sequence[int], step: int) -> None:
+        """Begins, or goes on after `step`."""
+        self._rows = []
+        for part in sorted(self._folder.glob("part-*.parquet")):
+            table = self._parquet.read_table(part)
+            kept = table.filter(self._arrow.compute.field("step") <= step)
+            if len(kept) == len(table):
+                continue
+            part.unlink()
+            if len(kept):
+                self._write(kept)
+
+    def write(self, report: Report) -> None:
+        """Takes one report."""
+        self._rows += [
+            (report.step, seed, name, value)
+            for member, seed in enumerate(report.seeds)
+            for name, value in finite_values(report, member).items()
+        ]
+        if len(self._rows) >= ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes a part with what has been taken."""
+        if not self._rows:
+            return
+        columns = dict(zip(_COLUMNS, zip(*self._rows, strict=True), strict=True))
+        types = zip(_COLUMNS, ("int64", "uint64", "string", "float64"), strict=True)
+        schema = self._arrow.schema([(name, getattr(self._arrow, kind)()) for name, kind in types])
+        self._write(self._arrow.table({n: list(v) for n, v in columns.items()}, schema=schema))
+        self._rows = []
+
+    def _write(self, table: Any) -> None:
+        last = table["step"][-1].as_py()
+        path: Path = self._folder / f"part-{last:015d}.parquet"
+        partial = path.with_name(f".{path.name}.partial")
+        self._parquet.write_table(table, partial)
+        os.replace(partial, path)
+
+    def close(self) -> None:
+        """Writes what is left."""
+        self.flush()

@@ -1,0 +1,51 @@
+"""Numbers of a run for TensorBoard, under the tag names that dashboards know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from headwise.training.report import Report
+from headwise.training.sinks.base import extra_module, finite_values, writable
+
+
+class TensorBoardSink:
+    """A TensorBoard run for each seed, `seed_0`, `seed_1`, ... below one folder.
+
+    Tags are those of Stable-Baselines3 (`rollout/ep_rew_mean`, `time/fps`, `train/...`), and
+    `heads/<name>/...` for the heads.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        extra_module("tensorboard", "tensorboard")
+        self._folder = writable(path, folder=True)
+        self._writers: list[Any] = []
+
+    def open(self, seeds: Sequence[int], step: int) -> None:
+        """Begins, or goes on after `step`: TensorBoard then hides what was written behind it."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        purge = step + 1 if step else None
+        self._writers = [
+            SummaryWriter(str(self._folder / f"seed_{seed}"), purge_step=purge) for seed in seeds
+        ]
+
+    def write(self, report: Report) -> None:
+        """Takes one report."""
+        for member, writer in enumerate(self._writers):
+            for name, value in finite_values(report, member).items():
+                writer.add_scalar(name, value, report.step)
+            writer.flush()
+
+    def flush(self) -> None:
+        """Nothing waits: every report is written at once."""
+
+    def close(self) -> None:
+        """Closes the files."""
+        for writer in self._writers:
+            writer.close()
+        self._writers = []

@@ -1,0 +1,23 @@
+"""How many threads torch may use while a population trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def training_threads(num_members: int) -> Iterator[None]:
+    """At most one thread for each member, and no more than torch was given; restored afterwards.
+
+    With several threads one member's products are cut up and summed in another order than within a
+    population, so a lone member runs with one thread to be equal to itself among others.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, min(num_members, before)))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,42 @@
+import pytest
+import torch
+
+from headwise import ActionSpec, Choice, Range, SpaceError
+from headwise.errors import ConfigError
+from headwise.training.binning import Binning
+
+SPEC = ActionSpec.of(a=Choice(3), x=Range(-2, 4), y=Range(0, 1))
+
+
+def test_without_bins_nothing_changes():
+    binning = Binning(SPEC, None)
+    assert binning.spec is SPEC
+    action = torch.tensor([2.0, 0.3, -1.0])
+    assert torch.equal(binning.to_env(action), action)
+
+
+def test_bins_are_unit_values_with_both_ends():
+    binning = Binning(SPEC, {"x": 5, "y": 2})
+    assert binning.spec.heads == (Choice(3), Choice(5, True), Choice(2, True))
+    # 5 bins: -1, -0.5, 0, 0.5, 1; 2 bins: -1, 1; an option stays an option
+    for bin_x, unit in enumerate((-1.0, -0.5, 0.0, 0.5, 1.0)):
+        action = torch.tensor([[2.0, bin_x, 1.0]])
+        torch.testing.assert_close(binning.to_env(action), torch.tensor([[2.0, unit, 1.0]]))
+
+
+def test_one_number_is_for_every_range():
+    assert Binning(SPEC, 11).spec.cardinalities == (3, 11, 11)
+
+
+@pytest.mark.parametrize(
+    ("bins", "error", "message"),
+    [
+        (1, SpaceError, "end-point bins need both ends"),
+        (0, SpaceError, "needs a number of bins; got 0"),
+        (2.5, SpaceError, "needs a number of bins; got 2.5"),
+        ({"z": 3}, ConfigError, "unknown head; got 'z'"),
+    ],
+)
+def test_bins_that_make_no_sense(bins, error, message):
+    with pytest.raises(error, match=message):
+        Binning(SPEC, bins)

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+from small_agents import Countdown, small_agent, states_equal
+
+import headwise as hw
+from headwise.training.evaluate import fresh_seeds, interquartile_mean
+
+
+def evaluation(returns, seeds=None):
+    returns = np.array(returns, dtype=float)
+    return hw.Evaluation(tuple(seeds or range(len(returns))), returns, np.ones_like(returns))
+
+
+def test_the_interquartile_mean_leaves_out_a_quarter_on_each_side():
+    assert interquartile_mean(np.array([0.0, 1, 2, 3, 100])) == 2.0  # of 1, 2, 3
+    assert interquartile_mean(np.array([0.0, 1, 2, 3, 4, 5, 6, 700])) == 3.5  # of 2, 3, 4, 5
+    assert interquartile_mean(np.array([[1.0, 3], [5, 5]])).tolist() == [2, 5]  # too few to cut
+
+
+def test_what_it_prints():
+    found = evaluation([[0, 2], [1, 1], [2, 4], [3, 3], [10, 10]])
+    assert found.by_seed == {0: 1.0, 1: 1.0, 2: 3.0, 3: 3.0, 4: 10.0}
+    assert found.iqm == pytest.approx((1 + 3 + 3) / 3)
+    low, high = found.interval
+    assert 1.0 <= low < found.iqm < high <= 10.0
+    assert str(found) == f"IQM 2.3 [{low:.1f}, {high:.1f}] over 5 seeds"
+
+
+def test_one_seed_is_judged_by_its_episodes():
+    found = evaluation([[1.0, 2, 3, 4]], seeds=[9])
+    assert found.iqm == 2.5
+    assert str(found).endswith("over 4 episodes of 1 seed")
+
+
+def test_equal_seeds_have_no_interval():
+    assert evaluation([[5.0], [5.0], [5.0]]).interval == (5.0, 5.0)
+
+
+def test_it_is_deterministic_and_on_episodes_of_its_own():
+    agent = small_agent().learn(100, progress=False)
+    first, again = agent.evaluate(5), agent.evaluate(5)
+    np.testing.assert_array_equal(first.returns, again.returns)
+    assert first.returns.shape == (2, 5)
+    other = agent.evaluate(5, seed=1)
+    assert not np.array_equal(first.lengths, other.lengths) or not np.array_equal(
+        first.returns, other.returns
+    )
+    keys = agent.loop.keys
+    assert not set(fresh_seeds(keys, 1, 0)) & set(fresh_seeds(keys, 1, 1)) & set(keys.seeds)
+
+
+def test_it_leaves_training_as_it_was():
+    agent, other = (small_agent().learn(100, progress=False) for _ in range(2))
+    agent.evaluate(3)
+    assert states_equal(agent.loop, other.loop)
+
+
+def test_a_member_scores_the_same_alone():
+    both = small_agent().learn(100, progress=False).evaluate(6, deterministic=False)
+    alone = small_agent(seeds=[1]).learn(100, progress=False).evaluate(6, deterministic=False)
+    np.testing.assert_array_equal(both.returns[1], alone.returns[0])
+
+
+def test_short_episodes_are_not_counted_twice():
+    """Episodes last as long as their slot's number + 1; a fair sample has as many of each."""
+    agent = hw.Agent("ppo", Countdown, num_envs=4, seeds=1, hidden=(8,), rollout=16)
+    found = agent.evaluate(8)
+    assert found.lengths.shape == (1, 8)
+    assert found.returns.sum() == found.lengths.sum()  # a reward of one for each step
+    assert found.lengths.max() > 2 * found.lengths.min()
+
+
+@pytest.mark.parametrize("episodes", [0, -1, 2.5, "many", True, None])
+def test_bad_numbers_of_episodes(episodes):
+    agent = small_agent()
+    if episodes is None:
+        episodes = np.nan
+    with pytest.raises(hw.ConfigError, match="episodes"):
+        agent.evaluate(episodes)

@@ -1,0 +1,176 @@
+"""The loop in environments whose every step is known: masks, normalisation, cuts, early stops."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from small_agents import Countdown, small_agent, states_equal
+
+import headwise as hw
+
+
+class OneLegal(gym.Env):
+    """Only one option of five is legal, and it is another one at every step."""
+
+    observation_space = spaces.Box(0, 4, (1,))
+    action_space = spaces.MultiDiscrete([5, 3])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self._seen()
+
+    def _seen(self):
+        self.now = int(self.np_random.integers(5))
+        mask = np.zeros(8, dtype=np.int8)
+        mask[self.now] = mask[5:] = 1
+        return np.array([self.now], dtype=np.float32), {"action_mask": mask}
+
+    def step(self, action):
+        assert action[0] == self.now, "an illegal option was taken"
+        self.time += 1
+        obs, info = self._seen()
+        return obs, 1.0, False, self.time == 7, info
+
+
+@pytest.mark.parametrize("factorization", ["shared", "ar"])
+@pytest.mark.parametrize("algo", ["ppo", "dqn", "sac"])
+def test_illegal_options_are_never_taken(algo, factorization):
+    agent = small_agent(algo, OneLegal, factorization=factorization)
+    agent.learn(160, progress=False)  # the environment itself looks
+    assert agent.evaluate(4).returns.tolist() == [[7.0] * 4] * 2
+    kept = agent.loop.memory._tensors
+    filled = min(agent.loop.ticks, kept["obs"].shape[1])
+    assert (kept["legal"].sum((-1, -2))[:, :filled] == 4).all()  # 1 of 5 and 3 of 3
+    if algo == "ppo":
+        assert agent.loop.updates >= 2
+
+
+def test_masks_in_predict():
+    agent = small_agent("ppo", OneLegal)
+    for option in range(5):
+        mask = np.zeros(8, dtype=bool)
+        mask[[option, 6]] = True
+        assert agent.predict(np.zeros(1), mask=mask).tolist() == [option, 1]
+    batch = agent.predict(np.zeros((2, 1)), mask=[([1, 0, 0, 0, 0], [0, 0, 1])] * 2)
+    assert batch.tolist() == [[0, 2]] * 2
+
+
+def test_dqn_with_bins_can_be_masked_too():
+    class Mixed(OneLegal):
+        action_space = spaces.Tuple((spaces.Discrete(5), spaces.Box(-1, 1, (1,))))
+
+        def _seen(self):
+            obs, info = super()._seen()
+            return obs, {"action_mask": info["action_mask"][:5]}
+
+    agent = small_agent("dqn", Mixed)
+    assert agent.loop.binning.spec.cardinalities == (5, 11)
+    agent.learn(120, progress=False)
+    kept = agent.loop.memory._tensors["legal"][:, : agent.loop.ticks]
+    assert (kept.sum(-1) == torch.tensor([1, 11])).all()
+
+
+def test_ppo_remembers_what_it_saw_and_replay_what_there_was():
+    ppo = small_agent("ppo", Countdown, normalise_obs=True, normalise_reward=True, rollout=400)
+    ppo.learn(200, progress=False)
+    seen = ppo.loop.memory._tensors["obs"][:, 10:50]
+    assert seen.abs().max() < 5  # standardised; raw ones go to 9
+    sac = small_agent("dqn", Countdown, normalise_obs=True, normalise_reward=True)
+    sac.learn(200, progress=False)
+    kept = sac.loop.memory._tensors["obs"][:, :50]
+    assert set(kept.unique().tolist()) <= set(map(float, range(1, 10)))
+    assert (sac.loop.memory._tensors["reward"][:, :50] == 1.0).all()
+
+
+def test_the_policy_plays_with_the_same_scale_as_it_learned():
+    agent = small_agent("ppo", Countdown, normalise_obs=True).learn(200, progress=False)
+    mean, deviation = agent.loop.normaliser.obs_mean, agent.loop.normaliser.obs_deviation
+    obs = torch.full((2, 1, 1), 4.0)
+    by_hand = agent.loop.algorithm.policy(((obs - mean[:, None]) / deviation[:, None]).float())
+    member = agent.best_member
+    assert agent.predict(np.array([4.0]), deterministic=True) == by_hand[member, 0, 0]
+
+
+def test_early_stop_on_a_score():
+    agent = small_agent("ppo", "HybridShoot")
+    reports = []
+    agent.learn(
+        4000, progress=False, callbacks=[reports.append, hw.StopOnScore(-100.0)], log_every=100
+    )
+    assert agent.steps == 100
+    assert [r.step for r in reports] == [100]
+    agent.learn(400, progress=False, callbacks=[hw.StopOnScore(1e9)], log_every=100)
+    assert agent.steps == 500
+
+
+def test_who_must_reach_the_score():
+    values = {"rollout/ep_rew_mean": np.array([1.0, 5.0, np.nan])}
+    from headwise.training.report import Report
+
+    def told(alive):
+        return Report(1, 2, (0, 1, 2), values, np.array(alive))
+
+    assert hw.StopOnScore(4.0, "any")(told([True, True, True]))
+    assert not hw.StopOnScore(4.0)(told([True, True, True]))
+    assert hw.StopOnScore(4.0)(told([False, True, False]))  # the diverged are not waited for
+    assert hw.StopOnScore(4.0)(told([False, False, False]))  # nobody is left
+
+
+def test_a_diverged_member_is_reported_once_and_the_others_go_on(caplog):
+    def poison(report):
+        if report.step == 200:
+            agent.loop.memory._tensors["reward"][1] = torch.nan
+
+    agent = small_agent("dqn", seeds=3)
+    reports = []
+    agent.learn(600, progress=False, callbacks=[poison, reports.append], log_every=100)
+    assert caplog.text.count("Seed 1 has diverged") == 1
+    assert "Seed 0" not in caplog.text
+    assert reports[-1].alive.tolist() == [True, False, True]
+    clean = small_agent("dqn", seeds=3).learn(600, progress=False)
+    ours, theirs = (a.loop.algorithm.state_dict()["values"] for a in (agent, clean))
+    assert torch.equal(ours[[0, 2]], theirs[[0, 2]])
+    assert agent.best_member != 1
+
+
+def test_threads_are_restored_and_never_more_than_members(monkeypatch):
+    seen = []
+    agent = small_agent(seeds=1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    monkeypatch.setattr(torch, "set_num_threads", seen.append)
+    agent.learn(8, progress=False)
+    assert seen == [1, 8]
+
+
+def test_sinks_and_callbacks_do_not_change_the_run(tmp_path):
+    plain = small_agent("sac").learn(200, progress=False)
+    watched = small_agent("sac").learn(
+        200,
+        progress=False,
+        sinks=[hw.CSVSink(tmp_path / "x.csv"), hw.JSONLSink(tmp_path / "x.jsonl")],
+        callbacks=[lambda report: None],
+        log_every=50,
+        checkpoint=tmp_path / "x.zip",
+        every=60,
+    )
+    assert states_equal(plain.loop, watched.loop)
+    text = (tmp_path / "x.csv").read_text()
+    for name in (
+        "rollout/ep_rew_mean", "rollout/ep_len_mean", "time/fps", "time/total_timesteps",
+        "train/critic_loss", "train/ent_coef", "heads/select/entropy", "heads/aim_x/alpha",
+    ):  # fmt: skip
+        assert f",{name}," in text
+    steps = {int(line.split(",")[0]) for line in text.splitlines()[1:]}
+    assert steps == {52, 100, 152, 200}  # the first tick at or after 50, 100, ...
+
+
+def test_tensors_are_fetched_only_when_someone_wants_them(monkeypatch):
+    from headwise.training import callbacks
+
+    made = []
+    real = callbacks.make_report
+    monkeypatch.setattr(callbacks, "make_report", lambda *a: made.append(1) or real(*a))
+    small_agent().learn(400, progress=False, log_every=100)
+    assert len(made) == 4

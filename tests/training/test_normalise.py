@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+import torch
+
+from headwise import ConfigError
+from headwise.algorithms.base import ReplayBatch
+from headwise.training.normalise import Normaliser
+
+P, E, SIZE = 3, 4, 5
+
+
+def normaliser(members=P, **settings):
+    gamma = torch.tensor([0.9, 0.5, 0.99])[:members]
+    return Normaliser(members, E, SIZE, gamma, **settings)
+
+
+def stream(steps=30, members=P, seed=0):
+    rng = np.random.default_rng(seed)
+    obs = rng.normal(4.0, 3.0, (steps, members, E, SIZE)).astype(np.float32)
+    reward = rng.normal(1.0, 20.0, (steps, members, E)).astype(np.float32)
+    done = rng.random((steps, members, E)) < 0.2
+    return (torch.as_tensor(x) for x in (obs, reward, done))
+
+
+class VecNormalize:
+    """What Stable-Baselines3 does to the rewards of one member, in numpy, as an oracle."""
+
+    def __init__(self, gamma):
+        self.gamma, self.returns = gamma, np.zeros(E)
+        self.mean, self.var, self.count = 0.0, 1.0, 0.0  # theirs starts at 1e-4 rows of variance 1
+
+    def reward(self, reward, done):
+        self.returns = self.returns * self.gamma + reward
+        mean, var, n = self.returns.mean(), self.returns.var(), E
+        delta, total = mean - self.mean, self.count + n
+        squares = self.var * self.count + var * n + delta**2 * self.count * n / total
+        self.mean, self.var, self.count = self.mean + delta * n / total, squares / total, total
+        self.returns[done] = 0.0
+        return np.clip(reward / np.sqrt(self.var + 1e-8), -10, 10)
+
+
+def test_rewards_are_scaled_as_vecnormalize_does_member_by_member():
+    ours = normaliser()
+    oracles = [VecNormalize(float(np.float32(g))) for g in (0.9, 0.5, 0.99)]
+    _, reward, done = stream()
+    for r, d in zip(reward, done, strict=True):
+        scaled = ours.reward(r, d, update=True)
+        for member, oracle in enumerate(oracles):
+            expected = oracle.reward(r[member].numpy().astype(np.float64), d[member].numpy())
+            np.testing.assert_allclose(scaled[member], expected, rtol=1e-5)
+
+
+def test_a_reward_by_hand():
+    ours = Normaliser(1, 2, 1, torch.tensor([0.5]))
+    none = torch.zeros(1, 2, dtype=torch.bool)
+    ours.reward(torch.tensor([[2.0, 4.0]]), none, update=True)  # returns 2, 4
+    scaled = ours.reward(torch.tensor([[1.0, 2.0]]), none, update=True)  # returns 2, 4 again
+    # Returns 2, 4, 2, 4 have mean 3 and deviation 1: rewards stay as they are.
+    np.testing.assert_allclose(scaled, [[1.0, 2.0]], rtol=1e-6)
+
+
+def test_observations_come_out_with_mean_0_and_deviation_1():
+    ours = normaliser()
+    obs, _, _ = stream(400)
+    for o in obs:
+        ours.obs(o, update=True)
+    out = ours.obs(obs.transpose(0, 1), update=False)
+    assert out.shape == (P, 400, E, SIZE)
+    assert out.dtype == torch.float32
+    np.testing.assert_allclose(out.mean((1, 2)), 0.0, atol=1e-3)
+    np.testing.assert_allclose(out.std((1, 2)), 1.0, atol=1e-3)
+    by_hand = (obs[0].double() - ours.obs_mean[:, None]) / ours.obs_deviation[:, None]
+    np.testing.assert_allclose(ours.obs(obs[0], update=False), by_hand, rtol=1e-6)
+
+
+def test_nothing_is_larger_than_the_clip():
+    ours = normaliser(clip=2.0)
+    obs, reward, done = stream()
+    for o, r, d in zip(obs, reward, done, strict=True):
+        ours.obs(o, update=True)
+        ours.reward(r, d, update=True)
+    assert ours.obs(1e9 * obs[0], update=False).abs().max() == 2.0
+    assert ours.reward(1e9 * reward[0], done[0], update=False).abs().max() == 2.0
+    with pytest.raises(ConfigError, match="clip"):
+        normaliser(clip=0.0)
+
+
+def test_evaluation_changes_nothing():
+    ours = normaliser()
+    obs, reward, done = stream(2)
+    ours.obs(obs[0], update=True)
+    ours.reward(reward[0], done[0], update=True)
+    before = ours.state_dict()
+    ours.obs(obs[1], update=False)
+    ours.reward(reward[1], done[1], update=False)
+    after = ours.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_step_that_only_reset_does_not_count():
+    ours, without = normaliser(), normaliser()
+    _, reward, done = stream(6)
+    none = torch.zeros(P, E, dtype=torch.bool)
+    for r, d in zip(reward, done, strict=True):
+        ours.reward(r, d, update=True)
+        without.reward(r, d, update=True)
+        ours.reward(torch.zeros(P, E), none, update=True, valid=none)
+    for name, x in ours.state_dict().items():
+        assert torch.equal(x, without.state_dict()[name]), name
+
+
+def test_what_is_drawn_from_replay_is_normalised_by_now():
+    ours = normaliser()
+    obs, reward, done = stream()
+    for o, r, d in zip(obs, reward, done, strict=True):
+        ours.obs(o, update=True)
+        ours.reward(r, d, update=True)
+    batch = ReplayBatch(
+        obs=obs[0], action=obs[0], reward=reward[0], next_obs=obs[1], terminated=done[0],
+        discount=reward[0], legal=None, next_legal=None,
+    )  # fmt: skip
+    out = ours.batch(batch)
+    assert torch.equal(out.obs, ours.obs(obs[0], update=False))
+    assert torch.equal(out.next_obs, ours.obs(obs[1], update=False))
+    expected = (reward[0] / ours.return_deviation).clamp(-10, 10)
+    np.testing.assert_allclose(out.reward, expected, rtol=1e-6)
+    assert out.action is batch.action
+
+
+def test_what_is_not_asked_for_is_left_alone():
+    ours = normaliser(normalise_obs=False, normalise_reward=False)
+    obs, reward, done = stream(1)
+    assert ours.obs(obs[0], update=True) is obs[0] or torch.equal(ours.obs(obs[0], True), obs[0])
+    assert torch.equal(ours.reward(reward[0], done[0], update=True), reward[0])
+    assert ours.state_dict() == {}
+    assert float(ours.obs_mean) == 0.0
+    assert float(ours.obs_deviation) == float(ours.return_deviation) == 1.0
+    with pytest.raises(ConfigError, match="other things normalised"):
+        ours.load_state_dict(normaliser().state_dict())
+
+
+def test_a_saved_state_goes_on_to_the_bit():
+    ours, later = normaliser(), normaliser()
+    obs, reward, done = stream()
+    for t in range(15):
+        ours.obs(obs[t], update=True)
+        ours.reward(reward[t], done[t], update=True)
+    state = ours.state_dict()
+    assert {x.shape[0] for x in state.values()} == {P}
+    later.load_state_dict(state)
+    for t in range(15, 30):
+        for x, y in (
+            (ours.obs(obs[t], True), later.obs(obs[t], True)),
+            (ours.reward(reward[t], done[t], True), later.reward(reward[t], done[t], True)),
+        ):
+            assert torch.equal(x, y)
+
+
+def test_a_member_alone_is_the_member_in_a_population_to_the_bit():
+    many = normaliser()
+    alone = Normaliser(1, E, SIZE, torch.tensor([0.99]))
+    obs, reward, done = stream()
+    for o, r, d in zip(obs, reward, done, strict=True):
+        assert torch.equal(many.obs(o, True)[2:], alone.obs(o[2:], True))
+        assert torch.equal(many.reward(r, d, True)[2:], alone.reward(r[2:], d[2:], True))

@@ -1,0 +1,188 @@
+import csv
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import headwise as hw
+from headwise.training.report import Report
+from headwise.training.sinks.mlflow import metric_name
+
+
+def report(step, **values):
+    shown = {"rollout/ep_rew_mean": [1.5, np.nan], "heads/arm[0]/entropy": [0.25, 0.5], **values}
+    numbers = {name: np.array(row, dtype=np.float64) for name, row in shown.items()}
+    return Report(step, 1000, (3, 8), numbers, np.array([True, True]))
+
+
+EXPECTED = [
+    (100, 3, "rollout/ep_rew_mean", 1.5),  # what is not there yet, NaN, is left out
+    (100, 3, "heads/arm[0]/entropy", 0.25),
+    (100, 8, "heads/arm[0]/entropy", 0.5),
+]
+
+
+def write(sink, *steps, start=0):
+    sink.open((3, 8), start)
+    for step in steps:
+        sink.write(report(step))
+    sink.flush()
+    sink.close()
+
+
+def read_csv(path):
+    with open(path) as file:
+        rows = list(csv.DictReader(file))
+    return [(int(r["step"]), int(r["seed"]), r["name"], float(r["value"])) for r in rows]
+
+
+def read_jsonl(path):
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return [
+        (row["step"], row["seed"], name, value)
+        for row in rows
+        for name, value in row.items()
+        if name not in ("step", "seed")
+    ]
+
+
+def read_parquet(path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(path)
+    columns = (table[name].to_pylist() for name in ("step", "seed", "name", "value"))
+    return list(zip(*columns, strict=True))
+
+
+FILES = {
+    "csv": (hw.CSVSink, "x.csv", read_csv),
+    "jsonl": (hw.JSONLSink, "x.jsonl", read_jsonl),
+    "parquet": (hw.ParquetSink, "x", read_parquet),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_hold_every_number_by_step_seed_and_name(kind, tmp_path):
+    make, name, read = FILES[kind]
+    write(make(tmp_path / "runs" / name), 100)
+    assert read(tmp_path / "runs" / name) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(kind, tmp_path):
+    make, name, read = FILES[kind]
+    write(make(tmp_path / name), 100, 200, 300)
+    write(make(tmp_path / name), 300, 400, start=200)
+    assert sorted({row[0] for row in read(tmp_path / name)}) == [100, 200, 300, 400]
+    assert len(read(tmp_path / name)) == 4 * len(EXPECTED)
+    write(make(tmp_path / name), 100)  # from the start: the old run is gone
+    assert read(tmp_path / name) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_line_cut_off_by_a_kill_is_dropped(kind, tmp_path):
+    make, name, read = FILES[kind]
+    write(make(tmp_path / name), 100)
+    with open(tmp_path / name, "a") as file:
+        file.write('{"step": 10' if kind == "jsonl" else "10")
+    write(make(tmp_path / name), 300, start=200)
+    assert sorted({row[0] for row in read(tmp_path / name)}) == [100, 300]
+
+
+def test_odd_names_stay_one_column(tmp_path):
+    sink = hw.CSVSink(tmp_path / "x.csv")
+    sink.open((3, 8), 0)
+    sink.write(report(100, **{'a,"b"': [1.0, 2.0]}))
+    sink.close()
+    assert (100, 8, 'a,"b"', 2.0) in read_csv(tmp_path / "x.csv")
+
+
+def test_tensorboard_has_a_run_for_each_seed_under_the_names_of_the_field(tmp_path):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    write(hw.TensorBoardSink(tmp_path), 100, 200, 300)
+    write(hw.TensorBoardSink(tmp_path), 300, 400, start=200)
+    for seed, tags in ((3, {"rollout/ep_rew_mean", "heads/arm[0]/entropy"}), (8, {"heads/arm[0]/entropy"})):  # fmt: skip
+        log = events.EventAccumulator(str(tmp_path / f"seed_{seed}"))
+        log.Reload()
+        assert set(log.Tags()["scalars"]) == tags
+        scalars = log.Scalars("heads/arm[0]/entropy")
+        assert [s.step for s in scalars] == [100, 200, 300, 400]
+        assert {s.value for s in scalars} == {0.25 if seed == 3 else 0.5}
+
+
+def test_weights_and_biases_gets_a_run_for_each_seed(monkeypatch):
+    calls = []
+
+    class Run:
+        def __init__(self, **settings):
+            calls.append(("init", settings))
+
+        def log(self, values, step):
+            calls.append(("log", values, step))
+
+        def finish(self):
+            calls.append(("finish",))
+
+    monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(init=lambda **s: Run(**s)))
+    write(hw.WandbSink("project", "night", mode="offline"), 100)
+    assert [call[1]["name"] for call in calls[:2]] == ["night-seed3", "night-seed8"]
+    assert calls[0][1]["group"] == "night"
+    assert calls[0][1]["reinit"] == "create_new"
+    assert calls[0][1]["mode"] == "offline"
+    assert calls[2] == ("log", {"rollout/ep_rew_mean": 1.5, "heads/arm[0]/entropy": 0.25}, 100)
+    assert calls[-2:] == [("finish",), ("finish",)]
+
+
+def test_mlflow_gets_a_run_for_each_seed(monkeypatch):
+    calls = []
+
+    class Client:
+        def __init__(self, tracking_uri):
+            calls.append(("client", tracking_uri))
+
+        def get_experiment_by_name(self, name):
+            return None
+
+        def create_experiment(self, name):
+            return "e1"
+
+        def create_run(self, experiment, run_name):
+            info = types.SimpleNamespace(run_id=run_name)
+            return types.SimpleNamespace(info=info)
+
+        def log_batch(self, run, metrics):
+            calls.append(("log", run, [m[:2] + m[3:] for m in metrics]))
+
+        def set_terminated(self, run):
+            calls.append(("end", run))
+
+    fake = types.SimpleNamespace(
+        MlflowClient=Client, entities=types.SimpleNamespace(Metric=lambda *args: args)
+    )
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    write(hw.MLflowSink("headwise", "night", tracking_uri="file:x"), 100)
+    assert calls[0] == ("client", "file:x")
+    assert calls[1] == (
+        "log", "night-seed3", [("rollout/ep_rew_mean", 1.5, 100), ("heads/arm_0_/entropy", 0.25, 100)],
+    )  # fmt: skip
+    assert calls[-1] == ("end", "night-seed8")
+    assert metric_name("heads/arm[0]/entropy") == "heads/arm_0_/entropy"
+
+
+@pytest.mark.parametrize(
+    ("sink", "module"),
+    [("WandbSink", "wandb"), ("MLflowSink", "mlflow"), ("TensorBoardSink", "tensorboard")],
+)
+def test_a_missing_package_is_named_with_its_extra(sink, module, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, module, None)
+    arguments = (tmp_path,) if sink == "TensorBoardSink" else ("project", "name")
+    with pytest.raises(hw.ConfigError, match=rf"pip install 'headwise\[{module}\]'"):
+        getattr(hw, sink)(*arguments)
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("path", ["/proc/nowhere/x", "\0", None, 7])
+def test_paths_that_cannot_be_written_to(kind, path):
+    with pytest.raises(hw.ConfigError, match="cannot write there"):
+        FILES[kind][0](path)
