@@ -1,0 +1,206 @@
+"""Conducting a study: claim what is to be done, have it trained, put it into the store."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+
+from headwise.errors import ConfigError
+from headwise.study.claims import Claims
+from headwise.study.executors.base import (
+    Crashed,
+    Event,
+    Executor,
+    ExecutorSettings,
+    Finished,
+    Lost,
+    Stepped,
+    executors,
+)
+from headwise.study.fingerprint import fingerprint
+from headwise.study.planner import MAX_MEMBERS, Pack, choose, pack_runs
+from headwise.study.progress import NoProgress, Progress
+from headwise.study.result import RunFailure
+from headwise.study.run import Run
+from headwise.study.store import Store
+from headwise.study.study import Study
+
+MAX_LOSSES = 3
+"""How often a run may lose its worker before it counts as failed."""
+_POLL = 1.0
+"""Seconds between two looks at what other runners are doing."""
+
+for _name in ("local", "inline", "ray"):  # each registers itself
+    import_module(f"headwise.study.executors.{_name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to run a study; nothing here changes a result."""
+
+    executor: str = "local"
+    """Where to train: `local` processes, this process (`inline`), or a `ray` cluster."""
+    workers: int | None = None
+    """Packs trained at the same time; one for each core if not given."""
+    address: str | None = None
+    """Of a Ray cluster; a local one is started if not given."""
+    device: str = "cpu"
+    """Where learners live."""
+    max_members: int = MAX_MEMBERS
+    """Runs packed into one population, at most."""
+    only: str | None = None
+    """A pattern (`*`, `?`) that a run's name or id must contain."""
+    shard: str | None = None
+    """2/4 is the second of four parts of the study."""
+    retry_failed: bool = False
+    """Try runs again that ended in an error."""
+    wait: bool = True
+    """Wait for runs that other runners on this folder are working on, and take over if they die."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a study stands after it was conducted."""
+
+    asked: int
+    """Runs that were asked for."""
+    finished: int
+    failed: int
+    elsewhere: int
+    """Runs that another runner is still working on."""
+
+
+def conduct(
+    study: Study,
+    folder: str | Path,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Runs what is not finished yet of a study, and keeps it in a folder.
+
+    Killed at any moment, it goes on from there when called again. Several may run at the same time
+    on one folder. A run that fails is a row in the store; it does not stop the others.
+    """
+    options = options or Options()
+    if options.workers is not None and options.workers < 1:
+        raise ConfigError("there must be workers", got=options.workers, allowed="1 or more")
+    asked = choose(study.runs(), options.only, options.shard)
+    store = Store(folder)
+    store.begin(study.to_json())
+    settings = ExecutorSettings(
+        options.workers, options.address, options.device, tuple(study.thresholds)
+    )
+    executor = executors.get(options.executor)(settings)
+    with Claims(store.folder) as claims, executor, progress or NoProgress() as shown:
+        store.sweep(claims.held_elsewhere)
+        return _Conductor(store, claims, executor, options, shown).conduct(asked)
+
+
+class _Conductor:
+    """The state of one call."""
+
+    def __init__(
+        self,
+        store: Store,
+        claims: Claims,
+        executor: Executor,
+        options: Options,
+        progress: Progress,
+    ) -> None:
+        self.store = store
+        self.claims = claims
+        self.executor = executor
+        self.options = options
+        self.progress = progress
+        self.queue: deque[Pack] = deque()
+        self.losses: dict[str, int] = {}
+        self.given_up: set[str] = set()
+        """Runs that failed under this conductor: not to be tried again by it."""
+
+    def conduct(self, asked: Sequence[Run]) -> Summary:
+        """Goes on until nothing is left that could be done."""
+        self.progress.begin([run for run in asked if self._is_open(run)], total=len(asked))
+        while left := [run for run in asked if self._is_open(run)]:
+            packs = pack_runs(left, self.options.max_members, self.executor.num_workers)
+            self.queue.extend(packs)
+            worked = False
+            for event in self.executor.run(self._next):
+                worked = True
+                self._take(event)
+            if not worked:  # all that is left is claimed by others
+                left = [run for run in asked if self._is_open(run)]
+                if left and not self.options.wait:
+                    break
+                self.progress.waiting(len(left))
+                time.sleep(_POLL)
+        finished = sum(self.store.is_finished(run.id) for run in asked)
+        failed = sum(self.store.is_failed(run.id) for run in asked)
+        return Summary(len(asked), finished, failed, len(asked) - finished - failed)
+
+    def _is_open(self, run: Run) -> bool:
+        """Whether a run is still to be done."""
+        if self.store.is_finished(run.id) or run.id in self.given_up:
+            return False
+        return self.options.retry_failed or not self.store.is_failed(run.id)
+
+    def _next(self) -> Pack | None:
+        """The next pack, without what others have or have done; claimed."""
+        while self.queue:
+            pack = self.queue.popleft()
+            mine = []
+            for run in pack.runs:
+                if not self._is_open(run) or not self.claims.take(run.id):
+                    continue
+                if self._is_open(run):  # it may have been finished just before it was claimed
+                    mine.append(run)
+                else:
+                    self.claims.release(run.id)
+            if mine:
+                pack = replace(pack, runs=tuple(mine))
+                self.progress.started(pack)
+                return pack
+        return None
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Stepped):
+            self.progress.stepped(event.pack, event.steps)
+        elif isinstance(event, Finished):
+            for result in event.results:
+                self.store.put(result)
+                self.claims.release(result.run.id)
+            self.progress.finished(event.pack)
+        elif isinstance(event, Crashed):
+            self._crashed(event)
+        else:
+            self._lost(event)
+
+    def _crashed(self, event: Crashed) -> None:
+        self.progress.dropped(event.pack)
+        if len(event.pack.runs) > 1:  # whose fault was it? Each by itself will tell.
+            self.queue.extendleft(reversed(event.pack.alone()))
+        else:
+            self._give_up(event.pack.runs[0], event.kind, event.message, event.traceback)
+
+    def _lost(self, event: Lost) -> None:
+        self.progress.dropped(event.pack)
+        runs = event.pack.runs
+        for run in runs:
+            self.losses[run.id] = self.losses.get(run.id, 0) + 1
+        if len(runs) == 1 and self.losses[runs[0].id] >= MAX_LOSSES:
+            self._give_up(runs[0], "WorkerLost", event.reason, "")
+            return
+        # In halves, because a population too large for the memory would be lost again.
+        half = (len(runs) + 1) // 2
+        for part in (runs[half:], runs[:half]):
+            if part:
+                self.queue.appendleft(Pack(part))
+
+    def _give_up(self, run: Run, kind: str, message: str, traceback: str) -> None:
+        self.store.put_failure(RunFailure(run, kind, message, traceback, fingerprint()))
+        self.given_up.add(run.id)
+        self.claims.release(run.id)
+        self.progress.failed(run, message)

@@ -1,0 +1,123 @@
+"""What a study will cost, before it is begun: by runs that are done, or by a few measured ticks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+
+from headwise.study.planner import Pack, pack_key, pack_runs
+from headwise.study.run import Run
+from headwise.study.store import Store
+from headwise.study.train import make_pack_loop
+
+_SECONDS = 0.3
+"""How long a cell is measured, at least."""
+_AT_MOST = 10.0
+_FEW_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What runs of one kind will take on one core of this machine."""
+
+    environment: str
+    algorithm: str
+    runs: int
+    steps: int
+    """Environment steps, over all runs."""
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Environment steps per second and core."""
+        return self.steps / self.seconds if self.seconds else float("inf")
+
+
+def estimate(
+    runs: Sequence[Run],
+    store: Store,
+    max_members: int,
+    workers: int,
+    on_pack: Callable[[Pack], None] = lambda pack: None,
+) -> list[Cost]:
+    """The cost of runs that are not finished, by environment and algorithm.
+
+    Cells of which some run is finished are judged by it; the others are tried out for a moment.
+    """
+    known: dict[str, list[float]] = {}
+    for run in runs:
+        if store.is_finished(run.id):
+            wall = store.result(run.id).get("wall_s")
+            if wall is not None:
+                known.setdefault(pack_key(run), []).append(float(wall))
+    left = [run for run in runs if not store.is_finished(run.id)]
+    per_run: dict[str, float] = {key: sum(walls) / len(walls) for key, walls in known.items()}
+    costs: dict[tuple[str, str], Cost] = {}
+    for pack in pack_runs(left, max_members, workers):
+        on_pack(pack)
+        key = pack_key(pack.runs[0])
+        if key not in per_run:
+            per_run[key] = measured_seconds(pack) / len(pack.runs)
+        first, number = pack.runs[0], len(pack.runs)
+        kind = (first.labels.get("environment", first.env), first.algorithm)
+        before = costs.get(kind, Cost(*kind, 0, 0, 0.0))
+        costs[kind] = replace(
+            before,
+            runs=before.runs + number,
+            steps=before.steps + number * pack.steps,
+            seconds=before.seconds + number * per_run[key],
+        )
+    return list(costs.values())
+
+
+def measured_seconds(pack: Pack) -> float:
+    """How long a pack will take, from some ticks and updates of it.
+
+    It is tried with a short rollout and hardly any warm-up, so that updates come at once; their
+    cost grows with the rows they are made of.
+    """
+    small = {"rollout": _FEW_ROWS, "warmup": 2 * pack.runs[0].num_envs}
+    trial = Pack(
+        tuple(
+            replace(
+                run,
+                settings={
+                    name: min(value, small[name]) if name in small else value
+                    for name, value in run.settings.items()
+                },
+            )
+            for run in pack.runs
+        )
+    )
+    loop = make_pack_loop(trial)
+    begun = start = time.perf_counter()
+    first, warm = 0, False
+    with one_thread():
+        while True:
+            loop.tick()
+            now = time.perf_counter()
+            if not warm:  # up to and with the first update, which allocates, nothing counts
+                warm, start, first = loop.updates >= 1, now, loop.env_steps
+            elif loop.updates >= 2 and now - start >= _SECONDS:
+                break
+            if now - begun >= _AT_MOST:
+                break
+    loop.env.close()
+    if loop.env_steps == first:
+        return (now - begun) / loop.env_steps * pack.steps
+    return (now - start) / (loop.env_steps - first) * pack.steps
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """As workers have it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

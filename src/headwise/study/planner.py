@@ -1,0 +1,124 @@
+"""The planner: which runs train together in one population, and which are asked for at all."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headwise.algorithms import algorithms
+from headwise.algorithms.base import per_member_fields
+from headwise.errors import ConfigError
+from headwise.study.run import Run, canonical_json
+
+MAX_MEMBERS = 16
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Runs that train in one population: they differ in seeds and per-member settings alone."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def id(self) -> str:
+        """A name for this pack within a study."""
+        return f"{self.runs[0].id}+{len(self.runs) - 1}"
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of each member."""
+        return self.runs[0].steps
+
+    def settings(self) -> dict[str, Any]:
+        """The algorithm's settings, with one value for each member where they differ."""
+        merged = {}
+        for name, value in self.runs[0].settings.items():
+            values = [run.settings[name] for run in self.runs]
+            merged[name] = value if all(v == value for v in values) else tuple(values)
+        return merged
+
+    def alone(self) -> list[Pack]:
+        """Every run by itself."""
+        return [Pack((run,)) for run in self.runs]
+
+
+def pack_key(run: Run) -> str:
+    """Equal for runs that can train together."""
+    varying = per_member_fields(algorithms.get(run.algorithm))  # type: ignore[arg-type]
+    data = run.to_json()
+    del data["seed"], data["labels"]
+    data["settings"] = {
+        name: value
+        for name, value in data["settings"].items()
+        if name not in varying or not isinstance(value, int | float)
+    }
+    return canonical_json(data)
+
+
+def pack_runs(runs: Sequence[Run], max_members: int = MAX_MEMBERS, workers: int = 1) -> list[Pack]:
+    """Packs in the order in which their first runs appear.
+
+    Members of a population share the cost of every operation, so packs are as large as allowed;
+    but no worker should idle while another has a large one, so there are at least as many packs as
+    workers where there are as many runs.
+    """
+    if max_members < 1:
+        raise ConfigError("max_members must be a count", got=max_members, allowed="1 or more")
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(pack_key(run), []).append(run)
+    largest = min(max_members, max(1, math.ceil(len(runs) / max(workers, 1))))
+    packs = []
+    for group in groups.values():
+        parts = math.ceil(len(group) / largest)
+        size = math.ceil(len(group) / parts)  # 20 runs of at most 16 are 10 and 10, not 16 and 4
+        packs += [Pack(tuple(group[at : at + size])) for at in range(0, len(group), size)]
+    return packs
+
+
+def choose(runs: Sequence[Run], only: str | None = None, shard: str | None = None) -> list[Run]:
+    """The runs that are asked for.
+
+    Args:
+        runs: All of them.
+        only: A pattern with `*` and `?` that a run's name or id must contain.
+        shard: "2/4" is the second of four parts, which together are all runs. Cells are dealt out
+            whole, so that they can be packed, unless there are fewer of them than shards.
+    """
+    chosen = list(runs)
+    if shard is not None:
+        index, number = _shard(shard)
+        keys = [pack_key(run) for run in chosen]
+        order = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+        by_cell = len(order) >= number
+        chosen = [
+            run
+            for i, (run, key) in enumerate(zip(chosen, keys, strict=True))
+            if (order[key] if by_cell else i) % number == index - 1
+        ]
+    if only is not None:
+        pattern = f"*{only}*"
+        chosen = [
+            r for r in chosen if fnmatch.fnmatchcase(r.name, pattern) or r.id.startswith(only)
+        ]
+        if not chosen:
+            raise ConfigError(
+                "no run has a name like that",
+                got=repr(only),
+                allowed=", ".join(run.name for run in runs[:4]) + ", ...",
+            )
+    return chosen
+
+
+def _shard(text: str) -> tuple[int, int]:
+    parts = text.split("/")
+    if len(parts) == 2 and all(part.isdecimal() for part in parts):
+        index, number = map(int, parts)
+        if 1 <= index <= number:
+            return index, number
+    raise ConfigError(
+        "a shard is a part and how many there are", got=repr(text), allowed="1/4 to 4/4, say"
+    )

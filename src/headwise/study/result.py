@@ -1,0 +1,57 @@
+"""What a run leaves behind: tables, scalars and where it was made. Plain data, so it can travel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.study.run import Run
+
+TIMINGS = ("wall_s", "update_ms", "act_ms")
+"""Scalars that depend on the machine and on the company in the population; all others do not."""
+
+
+@dataclass(frozen=True)
+class EpisodeTable:
+    """A row for each episode that ended, in order."""
+
+    step: NDArray[np.int64]
+    """Environment steps of the member when it ended."""
+    returns: NDArray[np.float32]
+    length: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """Long form: a row for each number that was reported."""
+
+    step: NDArray[np.int64]
+    name: list[str]
+    """`train/loss`, `credit/accuracy`, and for a head's `heads/<head>/<metric>`."""
+    value: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run."""
+
+    run: Run
+    episodes: EpisodeTable
+    metrics: MetricTable
+    scalars: dict[str, Any]
+    fingerprint: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunFailure:
+    """A run that raised, or whose worker was lost too often."""
+
+    run: Run
+    kind: str
+    """The name of the exception."""
+    message: str
+    traceback: str
+    fingerprint: dict[str, Any]

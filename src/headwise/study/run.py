@@ -1,0 +1,92 @@
+"""One run: a configuration and a seed, and the id that is a hash of both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from headwise.errors import ConfigError
+
+ID_LENGTH = 16
+_NOT_DETERMINING = ("labels",)
+
+
+def canonical_json(value: Any) -> str:
+    """The one text of a value: keys sorted, no spaces, no NaN; equal values have equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that determines a result, and labels, which do not.
+
+    Settings are complete: a default that changes in a later version makes it another run. Use
+    `Study` to make them; it fills the defaults in.
+    """
+
+    env: str
+    """The name of the environment."""
+    env_settings: dict[str, Any]
+    view: str | None
+    """How its action is seen; None leaves it to the environment."""
+    algorithm: str
+    factorization: str
+    settings: dict[str, Any]
+    """Every setting of the algorithm."""
+    factorization_settings: dict[str, Any]
+    """Every setting of the factorization."""
+    seed: int
+    steps: int
+    """Environment steps."""
+    num_envs: int
+    """Environment slots."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """What the report calls it; no part of its identity."""
+
+    @cached_property
+    def id(self) -> str:
+        """The first 16 hex digits of the SHA-256 of the canonical JSON of what determines it."""
+        determining = {k: v for k, v in self.to_json().items() if k not in _NOT_DETERMINING}
+        return hashlib.sha256(canonical_json(determining).encode()).hexdigest()[:ID_LENGTH]
+
+    @property
+    def cell(self) -> str:
+        """A name for people: environment, view, algorithm, factorization and further labels."""
+        first = self.labels.get("environment", self.env)
+        further = [
+            str(self.labels[key]) for key in sorted(self.labels) if key not in ("environment",)
+        ]
+        parts = [first, self.view or "", self.algorithm, self.factorization, *further]
+        return "/".join(part for part in parts if part)
+
+    @property
+    def name(self) -> str:
+        """The cell and the seed."""
+        return f"{self.cell}/seed{self.seed}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        plain: dict[str, Any] = json.loads(
+            canonical_json({f.name: getattr(self, f.name) for f in fields(self)})
+        )
+        return plain
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Run:
+        """The way back; an `id` beside the fields must be the right one."""
+        known = [f.name for f in fields(cls)]
+        missing = [name for name in known if name not in data]
+        if missing:
+            raise ConfigError("a run is not complete", got=data, allowed=f"all of {known}")
+        run = cls(**{name: data[name] for name in known})
+        if data.get("id", run.id) != run.id:
+            raise ConfigError(
+                "a run's id is not the hash of its configuration",
+                got=data["id"],
+                allowed=run.id,
+                fix="The file was changed by hand; take its id out to make it a new run.",
+            )
+        return run

@@ -1,0 +1,182 @@
+"""A study: cells times seeds, built step by step and never changed in place."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headwise.errors import ConfigError
+from headwise.registry import unknown
+from headwise.study.cells import Cell, Environment, as_environment
+from headwise.study.run import Run
+
+VERSION = 1
+"""Of the folder layout; it changes when older readers would misread a store."""
+_CONDITIONS = ("environment", "view", "algorithm", "factorization")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A plan of runs, and what is asked of them.
+
+    `Study.grid` makes the product of environments, views, algorithms and factorizations;
+    `without` takes cells out, `change` gives some of them other settings, `adding` puts single
+    ones in. Each returns a new study.
+    """
+
+    name: str
+    """Names its folder; letters, digits, dots, hyphens and underscores."""
+    cells: tuple[Cell, ...] = ()
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    thresholds: tuple[float, ...] = ()
+    """Returns of interest: how many steps until the smoothed return first reaches each."""
+    about: str = ""
+    """What is asked, in a sentence or two; the report prints it."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", self.name):
+            raise ConfigError(
+                "a study needs a name that can be a folder's",
+                got=repr(self.name),
+                allowed="letters, digits, dots, hyphens and underscores",
+            )
+
+    @classmethod
+    def grid(
+        cls,
+        name: str,
+        *,
+        environments: Sequence[Environment | str],
+        algorithms: Sequence[str],
+        factorizations: Sequence[str],
+        steps: int,
+        views: Sequence[str | None] = (None,),
+        seeds: int | Sequence[int] = 5,
+        num_envs: int = 16,
+        settings: dict[str, Any] | None = None,
+        about: str = "",
+    ) -> Study:
+        """The product of everything; `settings` hold for all algorithms, so all must know them."""
+        cells = tuple(
+            Cell(as_environment(env), view, algorithm, kind, steps, num_envs, dict(settings or {}))
+            for env, view, algorithm, kind in itertools.product(
+                environments, views, algorithms, factorizations
+            )
+        )
+        return cls(name, cells, as_seeds(seeds), about=about)
+
+    def without(self, **where: str | Iterable[str] | None) -> Study:
+        """The study without the cells that meet all conditions.
+
+        Conditions are on `environment` (its label), `view`, `algorithm` and `factorization`, each
+        one value or several; a label is a condition too.
+        """
+        matches = self._matcher(where)
+        return replace(self, cells=tuple(cell for cell in self.cells if not matches(cell)))
+
+    def change(
+        self,
+        *,
+        settings: dict[str, Any] | None = None,
+        factorization_settings: dict[str, Any] | None = None,
+        env_settings: dict[str, Any] | None = None,
+        steps: int | None = None,
+        num_envs: int | None = None,
+        labels: dict[str, str] | None = None,
+        **where: str | Iterable[str] | None,
+    ) -> Study:
+        """The study with the cells that meet all conditions (see `without`) changed.
+
+        Later changes win. A change that touches no cell is a mistake, and refused.
+        """
+        matches = self._matcher(where)
+
+        def changed(cell: Cell) -> Cell:
+            env = cell.environment
+            return replace(
+                cell,
+                environment=replace(env, settings={**env.settings, **(env_settings or {})}),
+                steps=cell.steps if steps is None else steps,
+                num_envs=cell.num_envs if num_envs is None else num_envs,
+                settings={**cell.settings, **(settings or {})},
+                factorization_settings={
+                    **cell.factorization_settings,
+                    **(factorization_settings or {}),
+                },
+                labels={**cell.labels, **(labels or {})},
+            )
+
+        return replace(
+            self, cells=tuple(changed(cell) if matches(cell) else cell for cell in self.cells)
+        )
+
+    def adding(self, *cells: Cell) -> Study:
+        """The study with further cells."""
+        return replace(self, cells=(*self.cells, *cells))
+
+    def with_seeds(self, seeds: int | Sequence[int]) -> Study:
+        """The study with other seeds: so many from 0 on, or these."""
+        return replace(self, seeds=as_seeds(seeds))
+
+    def runs(self) -> tuple[Run, ...]:
+        """Every run, cell by cell and seed by seed; refuses what cannot be built from settings."""
+        if not self.cells:
+            raise ConfigError(f"the study {self.name!r} has no cells")
+        if not self.seeds:
+            raise ConfigError(f"the study {self.name!r} has no seeds")
+        runs = tuple(cell.run(seed) for cell in self.cells for seed in self.seeds)
+        seen: dict[str, Run] = {}
+        for run in runs:
+            other = seen.setdefault(run.id, run)
+            if other is not run:
+                raise ConfigError(
+                    f"the study {self.name!r} has the same run twice",
+                    got=f"{other.name} and {run.name}",
+                    fix="Labels alone do not make another run; change a setting, or drop one.",
+                )
+        return runs
+
+    def to_json(self) -> dict[str, Any]:
+        """What `study.json` holds."""
+        return {
+            "name": self.name,
+            "version": VERSION,
+            "about": self.about,
+            "thresholds": list(self.thresholds),
+            "plan": [{"id": run.id, **run.to_json()} for run in self.runs()],
+        }
+
+    def _matcher(self, where: dict[str, Any]) -> Callable[[Cell], bool]:
+        label_names = {name for cell in self.cells for name in cell.labels}
+        wanted = {}
+        for name, value in where.items():
+            if name not in (*_CONDITIONS, *label_names):
+                raise unknown("condition on cells", name, (*_CONDITIONS, *label_names))
+            several = isinstance(value, Iterable) and not isinstance(value, str)
+            wanted[name] = set(value) if several else {value}
+
+        def matches(cell: Cell) -> bool:
+            has = {
+                **cell.labels,
+                "environment": cell.environment.label,
+                "view": cell.view,
+                "algorithm": cell.algorithm,
+                "factorization": cell.factorization,
+            }
+            return all(has.get(name) in values for name, values in wanted.items())
+
+        if not any(matches(cell) for cell in self.cells):
+            raise ConfigError(
+                f"no cell of the study {self.name!r} meets the conditions",
+                got=where,
+                allowed=", ".join(cell.title for cell in self.cells[:6]) + ", ...",
+            )
+        return matches
+
+
+def as_seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    """So many seeds from 0 on, or those given."""
+    return tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)

@@ -1,0 +1,157 @@
+"""Training a pack: from runs to results. Every executor calls this and nothing else."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headwise.algorithms.base import Metrics
+from headwise.envs.make import make_vec
+from headwise.population import Adam
+from headwise.study.cells import configs_of
+from headwise.study.clocked import Clocked
+from headwise.study.fingerprint import fingerprint
+from headwise.study.measures import measures
+from headwise.study.planner import Pack
+from headwise.study.result import EpisodeTable, MetricTable, RunResult
+from headwise.training.build import make_loop
+from headwise.training.loop import Loop
+
+POINTS = 200
+"""How often metrics are kept over a run, at most."""
+
+
+def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1) -> Loop:
+    """The loop that trains a pack, ready to run."""
+    first = pack.runs[0]
+    seeds = [run.seed for run in pack.runs]
+    view = {} if first.view is None else {"view": first.view}
+    settings = {**first.env_settings, **view, "num_threads": env_threads}
+    env = make_vec(first.env, seeds, first.num_envs, **settings)
+    config, factorization = configs_of(
+        first.algorithm, pack.settings(), first.factorization, first.factorization_settings
+    )
+    return make_loop(env, config, factorization, seeds, first.steps, device)
+
+
+def train_pack(
+    pack: Pack,
+    thresholds: tuple[float, ...] = (),
+    device: str = "cpu",
+    on_steps: Callable[[int], None] | None = None,
+) -> list[RunResult]:
+    """Trains all runs of a pack in one population.
+
+    Args:
+        pack: The runs.
+        thresholds: Returns for `steps_to_X`.
+        device: Where the learner lives.
+        on_steps: Called now and then with the environment steps that each member has taken.
+    """
+    start = time.perf_counter()
+    loop = make_pack_loop(pack, device)
+    clocked = Clocked(loop.algorithm)
+    loop.algorithm = clocked
+    log = _MetricLog(len(pack.runs), list(loop.binning.spec.names))
+    diverged_at: dict[int, int] = {}
+    try:
+        for part in range(1, POINTS + 1):
+            loop.run(math.ceil(pack.steps * part / POINTS))
+            log.take(loop)
+            for member in np.nonzero(~loop.algorithm.alive.cpu().numpy())[0].tolist():
+                diverged_at.setdefault(member, loop.env_steps)
+            if on_steps is not None:
+                on_steps(min(loop.env_steps, pack.steps))
+    finally:
+        loop.env.close()
+    share = 1.0 / len(pack.runs)
+    wall = (time.perf_counter() - start) * share
+    common = {
+        "num_parameters": num_parameters(clocked.inner),
+        "updates": loop.updates,
+        "update_ms": _scaled(clocked.updating.mean_ms, share),
+        "act_ms": _scaled(clocked.acting.mean_ms, share),
+        "wall_s": wall,
+    }
+    made = {
+        **fingerprint(),
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "packed_with": [run.id for run in pack.runs],
+        "wall_s": wall,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    table = loop.episodes.table
+    results = []
+    for member, run in enumerate(pack.runs):
+        mine = table[table[:, 1] == member]
+        episodes = EpisodeTable(
+            mine[:, 0].astype(np.int64), mine[:, 2].astype(np.float32), mine[:, 3].astype(np.int32)
+        )
+        scalars: dict[str, Any] = {
+            **measures(episodes.step, mine[:, 2], thresholds),
+            **common,
+            "diverged": member in diverged_at,
+            "diverged_at": diverged_at.get(member),
+        }
+        results.append(RunResult(run, episodes, log.of_member(member), scalars, made))
+    return results
+
+
+def num_parameters(algorithm: object) -> int:
+    """How many numbers one member learns; target networks do not count, they only follow."""
+    optimisers = [x for x in vars(algorithm).values() if isinstance(x, Adam)]
+    assert optimisers, "an algorithm that learns nothing"
+    return sum(optimiser.packed.num_parameters for optimiser in optimisers)
+
+
+def flat_metrics(metrics: Metrics, heads: list[str]) -> dict[str, NDArray[np.float32]]:
+    """Metrics as one column (P,) for each name; a head's become `heads/<head>/<metric>`."""
+    flat: dict[str, NDArray[np.float32]] = {}
+    for name, tensor in metrics.items():
+        values = tensor.detach().to(device="cpu", dtype=torch.float32).numpy()
+        if values.ndim == 1:
+            flat[name] = values
+            continue
+        columns = heads if values.shape[1] == len(heads) else ["joint"]
+        assert values.shape[1] == len(columns), f"{name} has {values.shape[1]} columns"
+        for column, head in enumerate(columns):
+            flat[f"heads/{head}/{name.removeprefix('heads/')}"] = values[:, column]
+    return flat
+
+
+class _MetricLog:
+    """Metrics as they come, kept by member at the end."""
+
+    def __init__(self, num_members: int, heads: list[str]) -> None:
+        self._heads = heads
+        self._updates = 0
+        self._steps: list[int] = []
+        self._names: list[str] = []
+        self._rows: list[NDArray[np.float32]] = []
+        self._num_members = num_members
+
+    def take(self, loop: Loop) -> None:
+        """Keeps what the last update reported, unless it is kept already."""
+        if loop.updates == self._updates:
+            return
+        self._updates = loop.updates
+        for name, values in flat_metrics(loop.metrics, self._heads).items():
+            self._steps.append(loop.env_steps)
+            self._names.append(name)
+            self._rows.append(values.copy())
+
+    def of_member(self, member: int) -> MetricTable:
+        """The table of one member."""
+        rows = np.stack(self._rows) if self._rows else np.empty((0, self._num_members), np.float32)
+        return MetricTable(np.array(self._steps, dtype=np.int64), self._names, rows[:, member])
+
+
+def _scaled(value: float | None, share: float) -> float | None:
+    return None if value is None else value * share

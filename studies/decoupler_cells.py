@@ -1,0 +1,42 @@
+"""A cell of the decoupler studies: what all of them share."""
+
+from dataclasses import replace
+from typing import Any
+
+from headwise.algorithms.presets import Estimator, Preset, decoupler_factorization, decoupler_ppo
+from headwise.study import Cell
+
+STEPS = 100_000
+SMOKE_STEPS = 1024
+SMOKE_ENVS = 8
+
+
+def ppo_cell(
+    preset: Preset,
+    critic: str,
+    estimator: Estimator,
+    smoke: bool,
+    labels: dict[str, str] | None = None,
+    **settings: Any,
+) -> Cell:
+    """PPO with one of the published critics; `shared` is the paper's nomix.
+
+    A smoke cell has four small rollouts instead of 48 large ones.
+    """
+    config = replace(decoupler_ppo(preset, critic, estimator), **settings)
+    if smoke:
+        config = replace(config, rollout=256, minibatch=64, epochs=1)
+    return Cell.of(
+        "ContextualDecoupler",
+        config,
+        decoupler_factorization(preset, critic),
+        view="discrete",
+        steps=SMOKE_STEPS if smoke else STEPS,
+        num_envs=SMOKE_ENVS if smoke else 16,
+        labels={
+            "preset": preset,
+            "critic": "nomix" if critic == "shared" else critic,
+            "estimator": estimator,
+            **(labels or {}),
+        },
+    )

@@ -1,0 +1,119 @@
+"""The paper's sweep: 44 cells on each of 5 environments, 5 seeds; 220 cells, 1,100 runs.
+
+    headwise study run paper --dry-run                 # what it costs
+    headwise study run paper                           # budgets of the appendix
+    headwise study run paper --args equal_budget=true  # the same steps for all, in another folder
+
+Hyperparameters and budgets are those of appendix C. What neither the paper nor the authors'
+packages tell is our choice, and the same for every cell: 16 environment slots, one gradient step
+for 4 transitions off-policy, a warm-up of 1000 (lander: 5000), 11 bins for DQN.
+"""
+
+from headwise.study import Environment, Study
+
+VIEWS = ("discrete", "hybrid", "continuous")
+ALGORITHMS = ("dqn", "ppo", "sac")
+FACTORIZATIONS = ("independent", "shared", "vdn", "qplex", "ar", "joint")
+ENVIRONMENTS = (
+    Environment("CoopPush", "push", {"layout": "default"}),
+    Environment("HybridShoot", "shoot-dep", {"mode": "dependent"}),
+    Environment("HybridShoot", "shoot-indep", {"mode": "independent"}),
+    Environment("Lander", "lander"),
+    Environment("Platform", "platform"),
+)
+SHOOT = ("shoot-dep", "shoot-indep")
+
+BUDGETS = {
+    # environment: (PPO, SAC and DQN), and in the hybrid view where it differs (table max_steps)
+    "push": ((2_000_000, 1_000_000), (3_000_000, 2_000_000)),
+    "lander": ((600_000, 400_000), (1_000_000, 600_000)),
+    "shoot-dep": ((1_500_000, 800_000), (1_500_000, 800_000)),
+    "shoot-indep": ((1_500_000, 800_000), (1_500_000, 800_000)),
+    "platform": ((500_000, 200_000), (500_000, 200_000)),
+}
+
+
+def cells(name: str, seeds: int) -> Study:
+    """The 44 cells of each environment: 16 DQN, 16 PPO, 12 SAC."""
+    grid = Study.grid(
+        name,
+        environments=ENVIRONMENTS,
+        views=VIEWS,
+        algorithms=ALGORITHMS,
+        factorizations=FACTORIZATIONS,
+        steps=1,  # set below
+        seeds=seeds,
+        settings={"lr": 5e-4, "gamma": 0.99, "hidden": (256, 256)},
+        about="Six factorizations of the action, three families of algorithms, three views of "
+        "five environments.",
+    )
+    return (
+        grid.without(factorization="joint", view=("hybrid", "continuous"))  # no joint action list
+        .without(algorithm="sac", factorization="qplex")  # SAC has Concat and BDQ, no mixer
+        .without(algorithm="sac", factorization="vdn", view="continuous")  # BDQ is Concat there
+    )
+
+
+def with_hyperparameters(study: Study) -> Study:
+    """Appendix C."""
+    study = study.change(algorithm="ppo", settings={"rollout": 4096, "minibatch": 128, "epochs": 4})
+    study = study.change(
+        algorithm="ppo",
+        view="hybrid",
+        environment=("push", *SHOOT, "platform"),
+        settings={"epochs": 5},
+    )
+    study = study.change(
+        algorithm=("sac", "dqn"),
+        settings={"tau": 0.01, "updates_per_step": 0.25, "replay": 100_000, "batch_size": 256},
+    )
+    study = study.change(algorithm="sac", settings={"target_entropy": 0.5})
+    study = study.change(environment="push", settings={"gamma": 0.98})
+    study = study.change(
+        environment=("push", "lander"), algorithm=("sac", "dqn"), settings={"replay": 50_000}
+    )
+    study = study.change(
+        environment="push",
+        view="discrete",
+        algorithm=("sac", "dqn"),
+        settings={"batch_size": 128},
+    )
+    study = study.change(environment="lander", settings={"hidden": (128, 128)})
+    study = study.change(
+        environment="lander", algorithm="ppo", settings={"rollout": 2048, "minibatch": 64}
+    )
+    return study.change(
+        environment="lander",
+        algorithm=("sac", "dqn"),
+        settings={"batch_size": 128, "warmup": 5000},
+    )
+
+
+def with_budgets(study: Study, equal_budget: bool) -> Study:
+    """The appendix's steps; or for every cell of an environment the fewest that any has there."""
+    for environment, (plain, hybrid) in BUDGETS.items():
+        for view in VIEWS:
+            on_policy, off_policy = hybrid if view == "hybrid" else plain
+            if equal_budget:
+                on_policy = off_policy = min(*plain, *hybrid)
+            study = study.change(
+                environment=environment, view=view, algorithm="ppo", steps=on_policy
+            ).change(environment=environment, view=view, algorithm=("sac", "dqn"), steps=off_policy)
+    return study
+
+
+def smaller(study: Study) -> Study:
+    """Every cell, with tiny networks and budgets: two updates or a few."""
+    return (
+        study.change(steps=64, num_envs=4, settings={"hidden": (8, 8), "branch_width": 8})
+        .change(algorithm="ppo", settings={"rollout": 32, "minibatch": 16, "epochs": 1})
+        .change(algorithm=("sac", "dqn"), settings={"warmup": 32, "batch_size": 8, "replay": 64})
+        .change(factorization="qplex", factorization_settings={"mixer_width": 8})
+    )
+
+
+def make(equal_budget: bool = False, seeds: int = 5, smoke: bool = False) -> Study:
+    """The study; `smoke` has every cell with a tiny budget and one seed."""
+    name = "paper" + ("-equal_budget" if equal_budget else "") + ("-smoke" if smoke else "")
+    study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget)
+    return smaller(study).with_seeds(1) if smoke else study

@@ -1,0 +1,79 @@
+"""Packing: who trains with whom; and which runs are asked for."""
+
+import pytest
+from tiny_study import tiny_cell, tiny_study
+
+from headwise import ConfigError
+from headwise.study.planner import Pack, choose, pack_runs
+
+
+def sizes(packs):
+    return [len(pack.runs) for pack in packs]
+
+
+def test_seeds_train_together_and_cells_do_not():
+    runs = tiny_study(seeds=3).runs()
+    packs = pack_runs(runs)
+    assert sizes(packs) == [3, 3]
+    assert [run for pack in packs for run in pack.runs] == list(runs)
+
+
+def test_per_member_settings_train_together_with_their_own_values():
+    study = tiny_study(seeds=2, cells=[tiny_cell(lr=0.1), tiny_cell(lr=0.2), tiny_cell(tau=0.5)])
+    first, second = pack_runs(study.runs())
+    assert sizes([first, second]) == [4, 2]  # tau is shared by a population, lr is not
+    assert first.settings()["lr"] == (0.1, 0.1, 0.2, 0.2)
+    assert first.settings()["gamma"] == 0.99
+    assert second.settings()["lr"] == 5e-4
+
+
+def test_a_setting_that_is_missing_cannot_vary():
+    cells = [tiny_cell("sac", "shared"), tiny_cell("sac", "shared", target_entropy_end=0.1)]
+    assert sizes(pack_runs(tiny_study(cells=cells, seeds=1).runs())) == [1, 1]
+
+
+def test_packs_are_even_and_no_larger_than_allowed():
+    runs = tiny_study(seeds=20, cells=[tiny_cell()]).runs()
+    assert sizes(pack_runs(runs, max_members=16)) == [10, 10]
+    assert sizes(pack_runs(runs, max_members=1)) == [1] * 20
+    with pytest.raises(ConfigError, match="max_members"):
+        pack_runs(runs, max_members=0)
+
+
+def test_no_worker_idles_while_another_has_all():
+    runs = tiny_study(seeds=8, cells=[tiny_cell()]).runs()
+    assert sizes(pack_runs(runs, 16, workers=2)) == [4, 4]
+    assert sizes(pack_runs(runs, 16, workers=100)) == [1] * 8
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 7])
+def test_shards_are_a_partition(number):
+    runs = tiny_study(seeds=5).runs()
+    parts = [choose(runs, shard=f"{i}/{number}") for i in range(1, number + 1)]
+    assert sorted(run.id for part in parts for run in part) == sorted(run.id for run in runs)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 5
+
+
+def test_shards_keep_cells_whole_where_there_are_enough():
+    runs = tiny_study(seeds=5).runs()
+    assert {run.algorithm for run in choose(runs, shard="1/2")} == {"dqn"}
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/2/3", "-1/2"])
+def test_a_shard_that_is_none_is_refused(shard):
+    with pytest.raises(ConfigError, match="shard"):
+        choose(tiny_study().runs(), shard=shard)
+
+
+def test_only_takes_patterns_and_ids():
+    runs = tiny_study(seeds=3).runs()
+    assert [run.algorithm for run in choose(runs, only="ppo")] == ["ppo"] * 3
+    assert choose(runs, only="shoot*seed1") == [run for run in runs if run.seed == 1]
+    assert choose(runs, only=runs[4].id[:8]) == [runs[4]]
+    with pytest.raises(ConfigError, match=r"shoot/hybrid/dqn/vdn/seed0"):
+        choose(runs, only="nothing")
+
+
+def test_a_pack_can_be_taken_apart():
+    pack = Pack(tiny_study(seeds=2).runs())
+    assert [part.runs for part in pack.alone()] == [(run,) for run in pack.runs]

@@ -1,0 +1,101 @@
+"""Building studies: the product, what is taken out, what is changed, and what is refused."""
+
+import pytest
+from tiny_study import tiny_cell, tiny_study
+
+from headwise import ConfigError
+from headwise.study import Environment, Study
+
+GRID = {
+    "environments": (Environment("HybridShoot", "shoot"), "Platform"),
+    "views": ("discrete", "hybrid"),
+    "algorithms": ("ppo", "dqn"),
+    "factorizations": ("vdn", "joint", "ar"),
+    "steps": 1000,
+    "seeds": 3,
+}
+
+
+def grid(**changes):
+    return Study.grid("g", **{**GRID, **changes})
+
+
+def test_a_grid_is_the_product_and_runs_are_cells_times_seeds():
+    study = grid()
+    assert len(study.cells) == 2 * 2 * 2 * 3
+    runs = study.without(factorization="joint", view="hybrid").runs()
+    assert len(runs) == (24 - 4) * 3
+    assert len({run.id for run in runs}) == len(runs)
+    assert [run.seed for run in runs[:4]] == [0, 1, 2, 0]
+    assert runs[0].labels == {"environment": "shoot"}
+
+
+def test_conditions_must_all_hold_and_take_one_value_or_several():
+    study = grid().without(environment="shoot", factorization=("joint", "ar"))
+    left = {(cell.environment.label, cell.factorization) for cell in study.cells}
+    assert left == {
+        ("shoot", "vdn"),
+        ("Platform", "vdn"),
+        ("Platform", "joint"),
+        ("Platform", "ar"),
+    }
+
+
+def test_changes_hold_where_they_should_and_later_ones_win():
+    study = (
+        grid()
+        .change(settings={"lr": 0.1})
+        .change(environment="Platform", algorithm="ppo", settings={"lr": 0.2, "epochs": 7})
+        .change(factorization="vdn", factorization_settings={"critic_bins": 3}, steps=5)
+        .change(view="hybrid", env_settings={"discrete_heads": 1}, num_envs=2, labels={"x": "y"})
+    )
+    for cell in study.cells:
+        platform_ppo = cell.environment.label == "Platform" and cell.algorithm == "ppo"
+        assert cell.settings == ({"lr": 0.2, "epochs": 7} if platform_ppo else {"lr": 0.1})
+        assert cell.steps == (5 if cell.factorization == "vdn" else 1000)
+        hybrid = cell.view == "hybrid"
+        assert cell.environment.settings == ({"discrete_heads": 1} if hybrid else {})
+        assert (cell.num_envs, cell.labels) == ((2, {"x": "y"}) if hybrid else (16, {}))
+
+
+def test_a_study_is_never_changed_in_place():
+    study = grid()
+    before = study.cells
+    study.change(settings={"lr": 0.1}).without(view="hybrid").adding(tiny_cell())
+    assert study.cells == before
+
+
+def test_labels_are_conditions_too():
+    study = tiny_study().change(algorithm="ppo", labels={"preset": "a"})
+    assert len(study.without(preset="a").cells) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: grid(environments=("HybridShot",)), "Did you mean 'HybridShoot'"),
+        (lambda: grid(algorithms=("pppo",)).runs(), "Did you mean 'ppo'"),
+        (lambda: grid(factorizations=("vnd",)).runs(), "Did you mean 'vdn'"),
+        (lambda: grid().change(settings={"gama": 0.9}).runs(), "Did you mean 'gamma'"),
+        (lambda: grid().change(settings={"gamma": 9.0}).runs(), "gamma"),
+        (lambda: grid().change(settings={"lr": (0.1, 0.2)}).runs(), "several values for one run"),
+        (lambda: grid().without(algorithm="sac"), "no cell"),
+        (lambda: grid().change(algo="ppo"), "Did you mean 'algorithm'"),
+        (lambda: grid(steps=0).runs(), "steps"),
+        (lambda: grid(seeds=()).runs(), "no seeds"),
+        (lambda: grid(seeds=(-1,)).runs(), "seed"),
+        (lambda: grid(seeds=(1, 1)).runs(), "same run twice"),
+        (lambda: Study("s").runs(), "no cells"),
+        (lambda: Study("a/b"), "name"),
+        (lambda: grid().change(env_settings={"x": object()}).runs(), "plain data"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_runs(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+def test_labels_alone_do_not_make_another_run():
+    study = tiny_study(cells=(tiny_cell(), tiny_cell())).runs
+    with pytest.raises(ConfigError, match="same run twice"):
+        study()

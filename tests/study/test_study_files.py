@@ -1,0 +1,201 @@
+"""The studies that come with the library: what they hold, and that every one of them runs."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from headwise import ConfigError
+from headwise.study import Options, Store, Study, conduct, load_study
+from headwise.study.load import find_study
+from headwise.study.planner import pack_runs
+
+STUDIES = Path(__file__).parents[2] / "studies"
+CELLS = {  # and seeds
+    "decoupler_factorial": (14, 16),
+    "decoupler_cross_family": (11, 5),
+    "importance_recovery": (16, 5),
+    "lambda_sweep": (20, 8),
+    "paper": (220, 5),
+    "demo": (14, 8),
+}
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch):
+    monkeypatch.chdir(STUDIES.parent)
+
+
+def test_all_are_listed_here():
+    assert {path.stem for path in STUDIES.glob("*.py")} == {*CELLS, "decoupler_cells"}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_plans(name):
+    study = load_study(name)
+    cells, seeds = CELLS[name]
+    assert (study.name, len(study.cells), len(study.seeds)) == (name, cells, seeds)
+    assert len({run.id for run in study.runs()}) == cells * seeds
+    smoke = load_study(name, smoke=True)
+    assert smoke.name == f"{name}-smoke"
+    assert len(smoke.cells) == cells
+    assert [c.title for c in smoke.cells] == [c.title for c in study.cells]
+
+
+@pytest.mark.parametrize(
+    "name", ["decoupler_factorial", "decoupler_cross_family", "importance_recovery", "lambda_sweep"]
+)
+def test_smoke_versions_run(name, tmp_path):
+    study = load_study(name, smoke=True).with_seeds(1)
+    summary = conduct(study, tmp_path, Options(executor="inline"))
+    assert (summary.finished, summary.failed) == (len(study.cells), 0)
+    store = Store(tmp_path)
+    for run in study.runs():
+        result, names = store.result(run.id), set(store.metrics(run.id).name)
+        assert result["updates"] >= 2
+        assert result["episodes"] >= 4
+        assert "steps_to_50" in result
+        if run.algorithm == "ppo" and run.factorization != "shared":
+            assert names >= {"credit/correlation", "credit/accuracy", "credit/variance_ratio"}
+
+
+def test_lambdas_of_a_critic_train_together():
+    packs = pack_runs(load_study("lambda_sweep").runs(), max_members=40)
+    assert [len(pack.runs) for pack in packs] == [40] * 4
+    assert set(packs[0].settings()["gae_lambda"]) == {0.0, 0.5, 0.9, 0.95, 1.0}
+
+
+# --- the paper ----------------------------------------------------------------------------------
+
+
+def test_the_paper_has_44_cells_of_each_environment():
+    cells = load_study("paper").cells
+    assert Counter(c.environment.label for c in cells) == dict.fromkeys(
+        ("push", "shoot-dep", "shoot-indep", "lander", "platform"), 44
+    )
+    assert Counter(c.algorithm for c in cells) == {"dqn": 80, "ppo": 80, "sac": 60}
+    of_one = [c for c in cells if c.environment.label == "push"]
+    assert Counter((c.algorithm, c.view) for c in of_one) == {
+        ("dqn", "discrete"): 6,
+        ("dqn", "hybrid"): 5,
+        ("dqn", "continuous"): 5,
+        ("ppo", "discrete"): 6,
+        ("ppo", "hybrid"): 5,
+        ("ppo", "continuous"): 5,
+        ("sac", "discrete"): 5,
+        ("sac", "hybrid"): 4,
+        ("sac", "continuous"): 3,
+    }
+
+
+# environment, view, algorithm: steps, gamma, then rollout, minibatch and epochs, or replay and batch
+APPENDIX = """
+push discrete ppo 2000000 .98 4096 128 4
+push discrete sac 1000000 .98 50000 128
+push discrete dqn 1000000 .98 50000 128
+push continuous ppo 2000000 .98 4096 128 4
+push continuous sac 1000000 .98 50000 256
+push continuous dqn 1000000 .98 50000 256
+push hybrid ppo 3000000 .98 4096 128 5
+push hybrid sac 2000000 .98 50000 256
+push hybrid dqn 2000000 .98 50000 256
+lander discrete ppo 600000 .99 2048 64 4
+lander discrete sac 400000 .99 50000 128
+lander discrete dqn 400000 .99 50000 128
+lander continuous ppo 600000 .99 2048 64 4
+lander continuous sac 400000 .99 50000 128
+lander continuous dqn 400000 .99 50000 128
+lander hybrid ppo 1000000 .99 2048 64 4
+lander hybrid sac 600000 .99 50000 128
+lander hybrid dqn 600000 .99 50000 128
+shoot-dep hybrid ppo 1500000 .99 4096 128 5
+shoot-dep hybrid sac 800000 .99 100000 256
+shoot-dep hybrid dqn 800000 .99 100000 256
+shoot-indep hybrid ppo 1500000 .99 4096 128 5
+shoot-indep hybrid sac 800000 .99 100000 256
+shoot-indep hybrid dqn 800000 .99 100000 256
+shoot-dep discrete ppo 1500000 .99 4096 128 4
+shoot-dep discrete sac 800000 .99 100000 256
+shoot-dep discrete dqn 800000 .99 100000 256
+shoot-indep discrete ppo 1500000 .99 4096 128 4
+shoot-indep discrete sac 800000 .99 100000 256
+shoot-indep discrete dqn 800000 .99 100000 256
+shoot-dep continuous ppo 1500000 .99 4096 128 4
+shoot-dep continuous sac 800000 .99 100000 256
+shoot-dep continuous dqn 800000 .99 100000 256
+shoot-indep continuous ppo 1500000 .99 4096 128 4
+shoot-indep continuous sac 800000 .99 100000 256
+shoot-indep continuous dqn 800000 .99 100000 256
+platform discrete ppo 500000 .99 4096 128 4
+platform discrete sac 200000 .99 100000 256
+platform discrete dqn 200000 .99 100000 256
+platform continuous ppo 500000 .99 4096 128 4
+platform continuous sac 200000 .99 100000 256
+platform continuous dqn 200000 .99 100000 256
+platform hybrid ppo 500000 .99 4096 128 5
+platform hybrid sac 200000 .99 100000 256
+platform hybrid dqn 200000 .99 100000 256
+"""
+
+
+def test_hyperparameters_and_budgets_are_those_of_the_appendix():
+    rows = {tuple(row.split()[:3]): row.split()[3:] for row in APPENDIX.strip().splitlines()}
+    seen = set()
+    for run in load_study("paper").with_seeds(1).runs():
+        key = (run.labels["environment"], run.view, run.algorithm)
+        seen.add(key)
+        steps, gamma, *rest = rows[key]
+        names = ("rollout", "minibatch", "epochs") if len(rest) == 3 else ("replay", "batch_size")
+        assert run.steps == int(steps)
+        assert run.settings["gamma"] == float(gamma)
+        assert [run.settings[name] for name in names] == [int(number) for number in rest]
+        assert run.settings["lr"] == 5e-4
+        assert run.settings["hidden"] == [128 if key[0] == "lander" else 256] * 2
+        if run.algorithm == "ppo":
+            assert (run.settings["clip"], run.settings["gae_lambda"]) == (0.2, 0.95)
+        else:
+            assert run.settings["tau"] == 0.01
+        if run.algorithm == "sac":
+            assert run.settings["target_entropy"] == 0.5
+    assert seen == set(rows)
+
+
+def test_equal_budgets():
+    study = load_study("paper", equal_budget=True)
+    assert study.name == "paper-equal_budget"
+    budgets = {(c.environment.label, c.steps) for c in study.cells}
+    assert budgets == {
+        ("push", 1_000_000),
+        ("lander", 400_000),
+        ("shoot-dep", 800_000),
+        ("shoot-indep", 800_000),
+        ("platform", 200_000),
+    }
+
+
+# --- finding and loading ------------------------------------------------------------------------
+
+
+def test_a_study_is_found_by_name_and_by_path(tmp_path):
+    assert find_study("paper") == Path("studies/paper.py")
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from headwise.study import Study\n"
+        "study = Study.grid('mine', environments=['Platform'], algorithms=['dqn'],"
+        " factorizations=['vdn'], steps=10)\n"
+    )
+    assert isinstance(load_study(mine), Study)
+    with pytest.raises(ConfigError, match="takes no arguments"):
+        load_study(mine, smoke=True)
+    mine.write_text("x = 1\n")
+    with pytest.raises(ConfigError, match="defines no study"):
+        load_study(mine)
+
+
+def test_what_is_not_there_is_told():
+    with pytest.raises(ConfigError, match="Did you mean 'lambda_sweep'"):
+        load_study("lambda_swep")
+    with pytest.raises(ConfigError, match="no such study"):
+        load_study("nowhere/x.py")
+    with pytest.raises(ConfigError, match="Did you mean 'smoke'"):
+        load_study("paper", smoky=True)

@@ -1,0 +1,66 @@
+"""Studies that take a moment, and a way to compare what they leave behind."""
+
+import pyarrow.parquet as parquet
+
+from headwise.study import Cell, Environment, Store, Study
+from headwise.study.result import TIMINGS
+
+SMALL = {
+    "ppo": {"rollout": 32, "minibatch": 16, "epochs": 1},
+    "dqn": {"replay": 64, "batch_size": 8, "warmup": 16},
+    "sac": {"replay": 64, "batch_size": 8, "warmup": 16},
+}
+
+
+def tiny_cell(algorithm="dqn", factorization="vdn", steps=64, view="hybrid", **settings):
+    return Cell(
+        Environment("HybridShoot", "shoot"),
+        view,
+        algorithm,
+        factorization,
+        steps=steps,
+        num_envs=4,
+        settings={"hidden": (8, 8), "branch_width": 8, **SMALL[algorithm], **settings},
+    )
+
+
+def tiny_study(name="tiny", seeds=2, cells=None, **more):
+    cells = cells or (tiny_cell(), tiny_cell("ppo", "shared"))
+    return Study(name, tuple(cells), tuple(range(seeds)), thresholds=(0.0,), **more)
+
+
+def contents(folder):
+    """Everything in a store that does not depend on who made it, where, and how fast."""
+    store, found = Store(folder), {}
+    for path in sorted(store.runs.iterdir()):
+        result = store.result(path.name)
+        assert set(TIMINGS) <= set(result)
+        tables = {
+            name: parquet.read_table(path / f"{name}.parquet").to_pydict()
+            for name in ("episodes", "metrics")
+        }
+        # As text, so that NaN equals itself.
+        found[path.name] = repr(
+            (
+                (path / "config.json").read_text(),
+                sorted((k, v) for k, v in result.items() if k not in TIMINGS),
+                tables,
+            )
+        )
+        assert {p.name for p in path.iterdir()} == {
+            "config.json",
+            "fingerprint.json",
+            "episodes.parquet",
+            "metrics.parquet",
+            "result.json",
+        }
+    return found
+
+
+def leftovers(folder):
+    """Files of work in progress that nobody should find after a study."""
+    return [
+        path
+        for name in (".scratch", ".claims", ".runners")
+        for path in (Store(folder).folder / name).iterdir()
+    ]
