@@ -1,0 +1,192 @@
+"""Cells: the runs that differ in nothing but the seed, with their scores and learning curves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS, generator_for
+from headwise.report.statistics.aggregates import Array
+from headwise.report.statistics.bootstrap import draw_counts
+from headwise.report.store import RunRecord
+
+NUM_POINTS = 50
+"""Points of a learning curve."""
+BAND_SAMPLES = 500
+"""Bootstrap samples behind the band of a curve."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Runs of one configuration, one for each seed."""
+
+    task: str
+    view: str
+    algorithm: str
+    factorization: str
+    variant: str
+    runs: tuple[RunRecord, ...]
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of each run."""
+        return min(run.steps for run in self.runs)
+
+    @property
+    def name(self) -> str:
+        """All that sets it apart."""
+        parts = (self.task, self.view, self.algorithm, self.factorization, self.variant)
+        return "/".join(part for part in parts if part)
+
+    @cached_property
+    def scores(self) -> Array:
+        """The final return of every run that has one, by seed."""
+        scores = np.array([run.score for run in self.runs], dtype=np.float64)
+        return np.asarray(scores[np.isfinite(scores)])
+
+    @cached_property
+    def seeds(self) -> NDArray[np.int64]:
+        """The seeds of the scores."""
+        return np.array([run.seed for run in self.runs if np.isfinite(run.score)], dtype=np.int64)
+
+    @cached_property
+    def curves(self) -> Array:
+        """The learning curve of every run, (runs, points), over equal shares of the steps."""
+        return np.stack([learning_curve(run, self.steps) for run in self.runs])
+
+    def number(self, name: str) -> float:
+        """The median over runs of a final number, NaN if none has it."""
+        values = np.array([run.number(name) for run in self.runs])
+        values = values[np.isfinite(values)]
+        return float(np.median(values)) if values.size else float("nan")
+
+
+def cells_of(runs: Iterable[RunRecord]) -> list[Cell]:
+    """Runs gathered into cells, in the order of names and not of the folder.
+
+    Only runs whose whole configurations agree are pooled, whatever their labels say; cells that
+    would go by the same name are told apart by the settings in which they differ.
+    """
+    groups: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        groups.setdefault(_configuration(run), []).append(run)
+    cells = [_cell(group) for group in groups.values()]
+    for name in sorted({cell.name for cell in cells}):
+        alike = [place for place, cell in enumerate(cells) if cell.name == name]
+        if len(alike) > 1:
+            for place, text in zip(alike, _differences([cells[i] for i in alike]), strict=True):
+                cells[place] = replace(
+                    cells[place], variant=f"{cells[place].variant} {text}".strip()
+                )
+
+    def rank(cell: Cell) -> tuple[str, int, int, int, str]:
+        return (
+            cell.task,
+            _place(cell.view, VIEWS),
+            _place(cell.algorithm, ALGORITHMS),
+            _place(cell.factorization, FACTORIZATIONS),
+            cell.variant,
+        )
+
+    return sorted(cells, key=rank)
+
+
+def _configuration(run: RunRecord) -> str:
+    kept = {key: value for key, value in run.config.items() if key not in ("seed", "labels", "id")}
+    return json.dumps(kept, sort_keys=True)
+
+
+def _cell(runs: Sequence[RunRecord]) -> Cell:
+    first = runs[0]
+    return Cell(
+        first.task,
+        first.view,
+        first.algorithm,
+        first.factorization,
+        first.variant,
+        tuple(sorted(runs, key=lambda run: run.seed)),
+    )
+
+
+def _differences(cells: Sequence[Cell]) -> list[str]:
+    """For each cell, the settings in which they are not all alike."""
+    flat = [_flat(cell.runs[0].config) for cell in cells]
+    names = sorted({name for settings in flat for name in settings})
+    differing = [n for n in names if len({repr(settings.get(n)) for settings in flat}) > 1]
+    return [" ".join(f"{n}={settings.get(n)}" for n in differing) for settings in flat]
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Settings of all kinds in one dict, with what else determines a run."""
+    nested = ("env_settings", "settings", "factorization_settings")
+    flat = {key: config.get(key) for key in ("env", "steps", "num_envs")}
+    for part in nested:
+        flat |= config.get(part) or {}
+    return flat
+
+
+def read_curves(cells: Sequence[Cell]) -> None:
+    """Reads the curves of many cells at once: it is the slow part, and mostly waiting for files."""
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda cell: cell.curves, cells):
+            pass
+
+
+def learning_curve(run: RunRecord, steps: int) -> Array:
+    """The mean return of the episodes that ended in each of `NUM_POINTS` equal shares of steps.
+
+    Shares in which none ended are interpolated; before the first one the curve is flat. The last
+    step of many slots may go beyond the end; it belongs to the last share.
+    """
+    step, returns = run.episodes()
+    keep = np.isfinite(returns)
+    share = np.minimum((step[keep] - 1) * NUM_POINTS // steps, NUM_POINTS - 1)
+    counts = np.bincount(share, minlength=NUM_POINTS)
+    sums = np.bincount(share, weights=returns[keep], minlength=NUM_POINTS)
+    filled = np.nonzero(counts)[0]
+    if not filled.size:
+        return np.full(NUM_POINTS, np.nan)
+    return np.interp(np.arange(NUM_POINTS), filled, sums[filled] / counts[filled])
+
+
+def grid(steps: float = 1.0) -> Array:
+    """Where the points of a curve are: the end of each share."""
+    return np.linspace(steps / NUM_POINTS, steps, NUM_POINTS)
+
+
+@dataclass(frozen=True)
+class Band:
+    """A mean curve and a 95 % interval around it, each (points,)."""
+
+    mean: Array
+    low: Array
+    high: Array
+    num_runs: int
+
+
+def band(strata: Sequence[Array], name: str) -> Band:
+    """The mean over tasks of the mean curve over runs, with a stratified bootstrap band."""
+    strata = [part[np.isfinite(part).all(axis=-1)] for part in strata]
+    strata = [part for part in strata if len(part)]
+    if not strata:
+        nothing = np.full(NUM_POINTS, np.nan)
+        return Band(nothing, nothing, nothing, 0)
+    rng = generator_for("band", name)
+    drawn = np.zeros((BAND_SAMPLES, strata[0].shape[-1]))
+    for part in strata:
+        drawn += draw_counts(len(part), rng, BAND_SAMPLES) @ part / (len(part) * len(strata))
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    mean = np.mean([part.mean(axis=0) for part in strata], axis=0)
+    return Band(mean, low, high, sum(map(len, strata)))
+
+
+def _place(name: str, known: Iterable[str]) -> int:
+    order = list(known)
+    return order.index(name) if name in order else len(order)

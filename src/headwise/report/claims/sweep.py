@@ -1,0 +1,270 @@
+"""Claims of the paper about its sweep of 220 cells, on the paper's scale.
+
+Scores are final returns, scaled on each task by the lowest and the highest point of any curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import inf
+
+import numpy as np
+
+from headwise.report.claims.ledger import Claim
+from headwise.report.claims.measurement import Evidence, Measurement, of_draws
+from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
+from headwise.report.sweep import Draws, NotMeasuredError, Sweep, Where
+
+TASKS = (
+    {"env": "CoopPush"},
+    {"env": "HybridShoot", "mode": "dependent"},
+    {"env": "HybridShoot", "mode": "independent"},
+    {"env": "Lander"},
+    {"env": "Platform"},
+)
+"""The environments of the paper's sweep."""
+_GROUP = "Sweep: {}"
+
+
+def sweep_claims(sweep: Sweep | None) -> Iterator[Claim]:
+    """All of them for one sweep; without one they are there, and not yet measured."""
+    yield from _ppo_claims(sweep)
+    yield from _sac_claims(sweep)
+    yield from _dqn_claims(sweep)
+    yield from _overall_claims(sweep)
+
+
+def _ppo_claims(sweep: Sweep | None) -> Iterator[Claim]:
+    about = _About(sweep, "PPO")
+    for f, name in (("vdn", "VDN-PPO"), ("qplex", "PPO-MIX")):
+        rest = [g for g in FACTORIZATIONS if g not in ("vdn", "qplex")]
+        yield about.claim(
+            f"ppo-{f}-best", f"{name} beats all other factorizations of PPO.", "best",
+            "lead over the best other factorization", 0, inf,
+            _lead(_cells("ppo", f), [_cells("ppo", g) for g in rest]),
+        )  # fmt: skip
+        yield about.claim(
+            f"ppo-{f}-discrete", f"{name} beats shared PPO on discrete actions.", "substantially",
+            f"{name} minus shared PPO, discrete", 0, inf,
+            _gap(_cells("ppo", f, "discrete"), _cells("ppo", "shared", "discrete")),
+        )  # fmt: skip
+    yield about.claim(
+        "ppo-continuous-less", "The gain of a factored critic is smaller for continuous actions.",
+        "less significant", "gain on discrete minus gain on continuous", 0, inf,
+        lambda s: _critic_gain(s, "discrete") - _critic_gain(s, "continuous"),
+    )  # fmt: skip
+    yield about.claim(
+        "ppo-continuous-stable", "Continuous PPO is stable with respect to factorization.",
+        "stable", "best minus worst factorization, continuous", 0, 0.15,
+        lambda s: s.spread(_cells("ppo", f, "continuous") for f in FACTORIZATIONS if f != "joint"),
+    )  # fmt: skip
+    yield about.claim(
+        "ppo-qplex-marginal", "Over all action types PPO-MIX is best, VDN-PPO close behind.",
+        "marginally", "PPO-MIX minus VDN-PPO", 0, 0.1,
+        _gap(_cells("ppo", "qplex"), _cells("ppo", "vdn")),
+    )  # fmt: skip
+    yield about.claim(
+        "ppo-ar-noise", "PPO: auto-regression adds more noise than signal to continuous actions.",
+        "worse", "AR-PPO minus shared PPO, continuous", -inf, 0,
+        _gap(_cells("ppo", "ar", "continuous"), _cells("ppo", "shared", "continuous")),
+    )  # fmt: skip
+
+
+def _sac_claims(sweep: Sweep | None) -> Iterator[Claim]:
+    about = _About(sweep, "SAC")
+    yield about.claim(
+        "sac-continuous-best", "Native continuous SAC outperforms every family and action type.",
+        "best of all", "lead over the best other family and action type", 0, inf,
+        _lead(
+            {"algorithm": "sac", "view": "continuous"},
+            [
+                {"algorithm": a, "view": v}
+                for a in ALGORITHMS for v in VIEWS if (a, v) != ("sac", "continuous")
+            ],
+            by=("task",),
+        ),
+    )  # fmt: skip
+    yield about.claim(
+        "sac-discrete-half", "Discrete SAC underperforms.", "≈ 0.5", "mean score, discrete",
+        0.4, 0.6, lambda s: s.mean(algorithm="sac", view="discrete"),
+    )  # fmt: skip
+    yield about.claim(
+        "sac-bdq-hybrid", "On hybrid actions SAC-BDQ outperforms SAC-Concat.", "better",
+        "SAC-BDQ minus SAC-Concat, hybrid", 0, inf,
+        _gap(_cells("sac", "vdn", "hybrid"), _cells("sac", "shared", "hybrid")),
+    )  # fmt: skip
+    yield about.claim(
+        "sac-ar-best", "Auto-regressive SAC is the best SAC.", "best",
+        "lead over the best other factorization", 0, inf,
+        _lead(
+            _cells("sac", "ar"), [_cells("sac", f) for f in ("independent", "shared", "vdn")]
+        ),
+    )  # fmt: skip
+    for mode, number, low, high in (("independent", "≈ 8", 5, 11), ("dependent", "≈ 35", 30, 37)):
+        yield about.claim(
+            f"sac-shoot-{mode}", f"Continuous SAC gets {number[2:]} in {mode} Shoot.", number,
+            "best final return of a factorization", low, high,
+            partial(_best_shoot, mode=mode), everywhere=False,
+        )  # fmt: skip
+    yield about.claim(
+        "sac-shoot-worst", "Discrete and hybrid Shoot are SAC's worst.", "worst",
+        "score on Shoot minus score elsewhere, discrete and hybrid", -inf, 0,
+        lambda s: (
+            s.mean(algorithm="sac", view=("discrete", "hybrid"), env="HybridShoot")
+            - s.mean(
+                algorithm="sac", view=("discrete", "hybrid"), env=("CoopPush", "Lander", "Platform")
+            )
+        ),
+    )  # fmt: skip
+
+
+def _dqn_claims(sweep: Sweep | None) -> Iterator[Claim]:
+    about = _About(sweep, "DQN")
+    yield about.claim(
+        "dqn-qplex-continuous", "QPLEX falls behind VDN as DQN goes from discrete to binned heads.",
+        "degrades", "QPLEX minus VDN, continuous minus the same on discrete", -inf, 0,
+        lambda s: (
+            s.gap(_cells("dqn", "qplex", "continuous"), _cells("dqn", "vdn", "continuous"))
+            - s.gap(_cells("dqn", "qplex", "discrete"), _cells("dqn", "vdn", "discrete"))
+        ),
+    )  # fmt: skip
+    yield about.claim(
+        "dqn-qplex-no-gain", "Monotonic mixing does not improve over a shared encoder.",
+        "does not improve", "QPLEX minus shared", -inf, 0.02,
+        _gap(_cells("dqn", "qplex"), _cells("dqn", "shared")),
+    )  # fmt: skip
+    for f in ("ar", "independent"):
+        yield about.claim(
+            f"dqn-{f}-best", f"{FACTORIZATIONS[f]} actions are among the two best for DQN.", "best",
+            "lead over the best of shared, VDN and QPLEX", 0, inf,
+            _lead(
+                _cells("dqn", f), [_cells("dqn", g) for g in ("shared", "vdn", "qplex")]
+            ),
+        )  # fmt: skip
+
+
+def _overall_claims(sweep: Sweep | None) -> Iterator[Claim]:
+    about = _About(sweep, "overall")
+    yield about.claim(
+        "ar-best", "Auto-regressive actions perform best overall.", "highest",
+        "lead over the best other factorization", 0, inf,
+        _lead(
+            {"factorization": "ar"},
+            [{"factorization": f} for f in FACTORIZATIONS if f != "ar"],
+            by=("task", "view", "algorithm"),
+        ),
+    )  # fmt: skip
+    yield about.claim(
+        "vdn-competitive", "VDN is competitive in all three families.", "competitive",
+        "VDN minus the mean of independent, shared and AR", -0.05, inf,
+        _gap(
+            {"factorization": "vdn"}, {"factorization": ("independent", "shared", "ar")},
+            by=("task", "view", "algorithm"),
+        ),
+    )  # fmt: skip
+    for a, name in ALGORITHMS.items():
+        yield about.claim(
+            f"joint-lags-{a}", f"{name}: joint actions lag behind the others.", "lags",
+            "joint minus the mean of the others, discrete", -inf, 0,
+            _gap(
+                _cells(a, "joint", "discrete"),
+                _cells(a, tuple(f for f in FACTORIZATIONS if f != "joint"), "discrete"),
+            ),
+        )  # fmt: skip
+        best = "continuous" if a == "sac" else "discrete"
+        yield about.claim(
+            f"best-view-{a}", f"{name} performs best with {best} actions.", "best",
+            "lead over the other action types", 0, inf,
+            _lead(
+                {"algorithm": a, "view": best},
+                [{"algorithm": a, "view": v} for v in VIEWS if v != best],
+                by=("task", "factorization"),
+            ),
+        )  # fmt: skip
+        yield about.claim(
+            f"type-below-factorization-{a}",
+            f"{name}: the action type matters less than the factorization."
+            + (" (The paper excepts SAC.)" if a == "sac" else ""),
+            "less" if a != "sac" else "more", "spread of action types over that of factorizations",
+            0 if a != "sac" else 1, 1 if a != "sac" else inf,
+            partial(_type_over_factorization, algorithm=a),
+        )  # fmt: skip
+    yield about.claim(
+        "joint-alike", "All three families get similar joint performance.", "similar",
+        "best minus worst family, joint", 0, 0.2,
+        lambda s: s.spread(_cells(a, "joint", "discrete") for a in ALGORITHMS),
+    )  # fmt: skip
+
+
+class _About:
+    """Makes claims about one sweep."""
+
+    def __init__(self, sweep: Sweep | None, topic: str) -> None:
+        self.sweep = sweep
+        self.group = _GROUP.format(topic)
+        self.settings = "" if sweep is None else sweep.variant or sweep.study
+
+    def claim(
+        self,
+        key: str,
+        text: str,
+        published: str,
+        quantity: str,
+        low: float,
+        high: float,
+        number: Callable[[Sweep], Draws],
+        everywhere: bool = True,
+    ) -> Claim:
+        def measure(_: Evidence) -> Measurement:
+            if self.sweep is None:
+                raise NotMeasuredError("no sweep in the store")
+            found = sum(bool(self.sweep.where(**task)) for task in TASKS)
+            partial = everywhere and found < len(TASKS)
+            only = f"on {found} of {len(TASKS)} environments" if partial else ""
+            return of_draws(number(self.sweep), self.sweep.support(), only)
+
+        return Claim(key, self.group, self.settings, text, published, quantity, low, high, measure)
+
+
+def _cells(algorithm: str, factorization: str | tuple[str, ...], view: str = "") -> Where:
+    found: dict[str, str | tuple[str, ...]] = {
+        "algorithm": algorithm,
+        "factorization": factorization,
+    }
+    return {**found, "view": view} if view else found
+
+
+def _gap(
+    ours: Where, theirs: Where, by: Sequence[str] = ("task", "view")
+) -> Callable[[Sweep], Draws]:
+    return lambda sweep: sweep.gap(ours, theirs, by)
+
+
+def _lead(
+    ours: Where, others: Sequence[Where], by: Sequence[str] = ("task", "view")
+) -> Callable[[Sweep], Draws]:
+    return lambda sweep: sweep.lead(ours, others, by)
+
+
+def _critic_gain(sweep: Sweep, view: str) -> Draws:
+    return sweep.gap(_cells("ppo", ("vdn", "qplex"), view), _cells("ppo", "shared", view))
+
+
+def _best_shoot(sweep: Sweep, mode: str) -> Draws:
+    traits: Where = {"algorithm": "sac", "view": "continuous", "env": "HybridShoot", "mode": mode}
+    kinds = {cell.factorization for cell in sweep.where(**traits)}
+    if not kinds:
+        raise NotMeasuredError(f"no run of continuous SAC in {mode} Shoot")
+    means = [sweep.raw_mean(**{**traits, "factorization": f}) for f in sorted(kinds)]
+    return np.asarray(np.max(means, axis=0))
+
+
+def _type_over_factorization(sweep: Sweep, algorithm: str) -> Draws:
+    kinds: tuple[str, ...] = ("independent", "shared", "ar")  # what every family has in every view
+    kinds = kinds if algorithm == "sac" else (*kinds, "vdn", "qplex")
+    types = sweep.spread(
+        [{"algorithm": algorithm, "factorization": kinds, "view": v} for v in VIEWS]
+    )
+    factors = sweep.spread([_cells(algorithm, f) for f in kinds])
+    return np.asarray(types / np.maximum(factors, 1e-9))

@@ -1,0 +1,144 @@
+"""The decoupler studies: what a store holds of each, by preset, critic and estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from headwise.report.names import PRESETS, in_order
+from headwise.report.statistics.aggregates import Array
+from headwise.report.store import RunRecord
+from headwise.report.sweep import NotMeasuredError
+from headwise.study.measures import smoothed
+
+ENV = "ContextualDecoupler"
+Kind: TypeAlias = Literal["factorial", "cross_family", "importance", "lambda"]
+Config: TypeAlias = tuple[str, str]
+"""A factorization and an estimator."""
+METRICS = {"final": "Final return", "auc": "AUC", "steps": "Steps to 50", "ratio": "inact/act"}
+REACH = 50.0
+
+
+@dataclass(frozen=True)
+class Decoupler:
+    """The runs of one decoupler study under one preset."""
+
+    study: str
+    kind: Kind
+    preset: str
+    runs: tuple[RunRecord, ...]
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return f"{PRESETS[self.preset]} settings" if self.preset in PRESETS else self.preset
+
+    def find(self, **traits: object) -> list[RunRecord]:
+        """The runs with these traits, by seed; raises if there are none, or two with one seed."""
+        found = [
+            run
+            for run in self.runs
+            if all(getattr(run, name) == value for name, value in traits.items())
+        ]
+        words = " ".join(str(value) for value in traits.values() if value)
+        if not found:
+            raise NotMeasuredError(f"no run with {words} ({self.title or self.study})")
+        if len({run.seed for run in found}) < len(found):
+            raise NotMeasuredError(
+                f"several configurations of {words} ({self.title or self.study})"
+            )
+        return sorted(found, key=lambda run: run.seed)
+
+    def configs(self) -> list[Config]:
+        """The factorizations and estimators that PPO ran with, in the order of the paper."""
+        ppo = [run for run in self.runs if run.algorithm == "ppo"]
+        pairs = {(run.factorization, run.estimator) for run in ppo}
+        factors = in_order((first for first, _ in pairs), ("shared", "vdn", "qplex"))
+        estimators = in_order((second for _, second in pairs), ("", "uniform", "grad", "range"))
+        return [(f, e) for f in factors for e in estimators if (f, e) in pairs]
+
+    def metric(self, config: Config, name: str) -> Array:
+        """A metric of every seed of a PPO configuration: final, auc, steps or ratio."""
+        factorization, estimator = config
+        runs = self.find(
+            algorithm="ppo", factorization=factorization, estimator=estimator, critic="online"
+        )
+        values = np.array([measure(run, name) for run in runs])
+        values = np.asarray(values[np.isfinite(values)], dtype=np.float64)
+        if not values.size:
+            raise NotMeasuredError(f"{METRICS[name]} of {' '.join(config)} was not logged")
+        return values
+
+
+def decouplers_of(study: str, runs: Sequence[RunRecord]) -> list[Decoupler]:
+    """The decoupler studies among the runs of one store."""
+    mine = [run for run in runs if run.env == ENV]
+    if not mine:
+        return []
+    kind = _kind(mine)
+    presets = in_order((run.preset for run in mine if run.preset), PRESETS) or [""]
+    # Presets differ in PPO alone; a run without one belongs to all of them.
+    return [
+        Decoupler(study, kind, preset, tuple(run for run in mine if run.preset in (preset, "")))
+        for preset in presets
+    ]
+
+
+def measure(run: RunRecord, name: str) -> float:
+    """A metric of the factorial table for one run."""
+    if name == "final":
+        return run.number("final_smoothed")
+    if name == "auc":
+        return run.number("auc")
+    if name == "steps":
+        return steps_to(run, REACH)
+    if name == "ratio":
+        return last_third(run, "credit/variance_ratio")
+    raise AssertionError(name)
+
+
+def steps_to(run: RunRecord, level: float) -> float:
+    """The step at which the smoothed return first reaches a level; all steps if it never does."""
+    known = f"steps_to_{level:g}"
+    if known in run.result:
+        found = run.number(known)
+        return found if np.isfinite(found) else float(run.steps)
+    step, returns = run.episodes()
+    reached = np.nonzero(smoothed(returns) >= level)[0]
+    return float(step[reached[0]]) if reached.size else float(run.steps)
+
+
+def last_third(run: RunRecord, metric: str) -> float:
+    """The mean of a metric over the last third of the run; NaN if it was not logged."""
+    step, values = run.metric(metric)
+    late = values[step > run.steps * 2 / 3]
+    return float(late.mean()) if late.size else float("nan")
+
+
+def smoothed_curve(run: RunRecord, points: Array) -> Array:
+    """The paper's smoothed return at given steps."""
+    step, returns = run.episodes()
+    if not returns.size:
+        return np.full(points.shape, np.nan)
+    last = np.searchsorted(step, points, side="right") - 1  # many episodes end at the same step
+    return np.asarray(smoothed(returns)[np.maximum(last, 0)])
+
+
+def _kind(runs: Iterable[RunRecord]) -> Kind:
+    """What is asked is plain from what varies, whatever the study is called."""
+    lambdas: dict[tuple[str, str, str], set[float]] = {}
+    algorithms, critics = set(), set()
+    for run in runs:
+        algorithms.add(run.algorithm)
+        critics.add(run.critic)
+        if run.algorithm == "ppo":
+            key = (run.preset, run.factorization, run.estimator)
+            lambdas.setdefault(key, set()).add(float(run.settings.get("gae_lambda", 0.95)))
+    if "offline" in critics:
+        return "importance"
+    if any(len(values) > 1 for values in lambdas.values()):
+        return "lambda"
+    return "factorial" if algorithms == {"ppo"} else "cross_family"

@@ -1,0 +1,205 @@
+"""Figures of the decoupler studies: learning curves, importance recovery, lambda."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from headwise.report.cells import band
+from headwise.report.decoupler import Decoupler, last_third, smoothed_curve
+from headwise.report.figures.figure import Figure, Lines, Series
+from headwise.report.names import (
+    ALGORITHMS,
+    DASHES,
+    FACTORIZATIONS,
+    factorization_name,
+    in_order,
+    method_name,
+    slug,
+)
+from headwise.report.statistics.aggregates import Array
+from headwise.report.store import RunRecord
+from headwise.report.sweep import NotMeasuredError
+
+SECTION = "Contextual-Decoupler"
+SMOOTHED = "Return smoothed over episodes as in the paper (0.95 / 0.05)."
+BAND = "Bands: 95 % bootstrap over seeds."
+_ESTIMATOR_DASH = {"": "solid", "range": "solid", "grad": "dash", "uniform": "dot"}
+
+
+def decoupler_figures(study: Decoupler) -> Iterator[Figure]:
+    """The figures of one decoupler study."""
+    if study.kind == "factorial":
+        yield _factorial(study)
+    if study.kind == "cross_family":
+        yield _families(study)
+    if study.kind == "lambda":
+        yield _lambdas(study)
+    if study.kind in ("factorial", "importance"):
+        yield from _importance(study)
+
+
+def _title(study: Decoupler, text: str) -> str:
+    return f"{text} ({study.title})" if study.title else text
+
+
+def _runs(study: Decoupler, **traits: object) -> list[RunRecord]:
+    try:
+        return study.find(**traits)
+    except NotMeasuredError:
+        return []
+
+
+def _points(runs: Sequence[RunRecord]) -> Array:
+    return np.linspace(0, max(run.steps for run in runs), 81)[1:]
+
+
+def _curve(runs: Sequence[RunRecord], points: Array, name: str) -> dict[str, Array | int]:
+    found = band([np.stack([smoothed_curve(run, points) for run in runs])], name)
+    return {"y": found.mean, "low": found.low, "high": found.high, "num_runs": found.num_runs}
+
+
+def _factorial(study: Decoupler) -> Figure:
+    points = _points(study.runs)
+    series = []
+    for f, estimator in study.configs():
+        runs = _runs(study, algorithm="ppo", factorization=f, estimator=estimator)
+        if not runs:
+            continue
+        label = f"{factorization_name(f)} {estimator}".strip() if f != "shared" else "no mixing"
+        series.append(
+            Series(f, label, dash=_ESTIMATOR_DASH.get(estimator, "dashdot"),
+                   **_curve(runs, points, f"factorial/{study.preset}/{label}"))  # type: ignore[arg-type]
+        )  # fmt: skip
+    panel = Lines("PPO", points, tuple(series), "environment steps", "smoothed return")
+    return Figure(
+        slug("decoupler-factorial", study.preset, study.study),
+        SECTION,
+        _title(study, "Factorial study: critic and importance estimator"),
+        f"Study {study.study}. {SMOOTHED} {BAND}",
+        (panel,),
+        columns=1,
+    )
+
+
+def _families(study: Decoupler) -> Figure:
+    points = _points(study.runs)
+    panels = []
+    for a in in_order((run.algorithm for run in study.runs), ALGORITHMS):
+        series = []
+        kinds = in_order((r.factorization for r in study.runs if r.algorithm == a), FACTORIZATIONS)
+        for f in kinds:
+            runs = _runs(study, algorithm=a, factorization=f)
+            if not runs:
+                continue
+            curve = _curve(runs, points, f"families/{study.preset}/{a}/{f}")
+            series.append(Series(f, method_name(a, f), **curve))  # type: ignore[arg-type]
+        panels.append(
+            Lines(ALGORITHMS.get(a, a), points, tuple(series), "environment steps",
+                  "smoothed return", tags={"algorithm": a})
+        )  # fmt: skip
+    return Figure(
+        slug("decoupler-families", study.preset, study.study),
+        SECTION,
+        _title(study, "Every algorithm with shared, VDN and QPLEX critics"),
+        f"Study {study.study}. {SMOOTHED} {BAND}",
+        tuple(panels),
+    )
+
+
+def _importance(study: Decoupler) -> Iterator[Figure]:
+    panels = []
+    for metric, title in (
+        ("credit/correlation", "Correlation of the weights with the truth"),
+        ("credit/accuracy", "Share of states whose active head is found"),
+    ):
+        points = _points(study.runs)
+        series = []
+        for f, estimator in study.configs():
+            if estimator in ("", "uniform"):
+                continue
+            for critic in ("online", "offline"):
+                runs = [
+                    run
+                    for run in study.runs
+                    if (run.factorization, run.estimator, run.critic) == (f, estimator, critic)
+                ]
+                curves = [
+                    c for c in (_metric_curve(r, metric, points) for r in runs) if c is not None
+                ]
+                if not curves:
+                    continue
+                label = f"{factorization_name(f)} {estimator}"
+                label += " offline critic" if critic == "offline" else ""
+                found = band([np.stack(curves)], f"importance/{study.preset}/{label}/{metric}")
+                dash = DASHES[2 * (critic == "offline") + (estimator == "grad")]
+                series.append(
+                    Series(f, label, found.mean, found.low, found.high, dash, found.num_runs)
+                )
+        if series:
+            panels.append(Lines(title, points, tuple(series), "environment steps", ""))
+    if panels:
+        yield Figure(
+            slug("importance-recovery", study.preset, study.study),
+            SECTION,
+            _title(study, "Do importance weights find the active head?"),
+            f"Study {study.study}. As logged after each update. {BAND}",
+            tuple(panels),
+            columns=2,
+        )
+
+
+def _metric_curve(run: RunRecord, metric: str, points: Array) -> Array | None:
+    step, values = run.metric(metric)
+    keep = np.isfinite(values)
+    return np.interp(points, step[keep], values[keep]) if keep.any() else None
+
+
+def _lambdas(study: Decoupler) -> Figure:
+    lambdas = sorted({_lambda(run) for run in study.runs if run.algorithm == "ppo"})
+    panels = []
+    for title, number in (
+        ("Final return", lambda run: run.number("final_smoothed")),
+        ("inact/act variance ratio", lambda run: last_third(run, "credit/variance_ratio")),
+    ):
+        series = []
+        for f, estimator in study.configs():
+            columns = []
+            for value in lambdas:
+                runs = [
+                    run
+                    for run in study.runs
+                    if (run.factorization, run.estimator, _lambda(run)) == (f, estimator, value)
+                ]
+                numbers = np.array([number(run) for run in runs])
+                columns.append(numbers[np.isfinite(numbers)])
+            if not any(column.size for column in columns):
+                continue
+            label = f"{factorization_name(f)} {estimator}".strip() if f != "shared" else "no mixing"
+            bands = [
+                band([column[:, None]], f"lambda/{study.preset}/{label}/{title}/{i}")
+                for i, column in enumerate(columns)
+            ]
+            mean, low, high = (
+                np.array([getattr(b, side)[0] for b in bands]) for side in ("mean", "low", "high")
+            )
+            dash = _ESTIMATOR_DASH.get(estimator, "dashdot")
+            runs_behind = sum(b.num_runs for b in bands)
+            series.append(Series(f, label, mean, low, high, dash, runs_behind))
+        if series:
+            panels.append(
+                Lines(title, np.array(lambdas), tuple(series), "lambda of GAE", title, markers=True)
+            )
+    return Figure(
+        slug("lambda-sweep", study.preset, study.study),
+        SECTION,
+        _title(study, "The same study at other lambdas"),
+        f"Study {study.study}. Every variant at the same lambda. {BAND}",
+        tuple(panels),
+        columns=2,
+    )
+
+
+def _lambda(run: RunRecord) -> float:
+    return float(run.settings.get("gae_lambda", 0.95))

@@ -1,0 +1,213 @@
+"""The report as one self-contained HTML page: data, style and script are all in the file.
+
+Charts are drawn by some 300 lines of our own script, because a plotting library would add 4 MB to
+every report for the few kinds of figure that there are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from headwise import __version__
+from headwise.report.claims import Entry, Verdict
+from headwise.report.figures.figure import Figure, plain
+from headwise.report.names import (
+    ALGORITHMS,
+    FACTORIZATIONS,
+    VIEWS,
+    algorithm_name,
+    colour,
+    factorization_name,
+    in_order,
+    slug,
+    view_name,
+)
+from headwise.report.store import Store
+from headwise.report.tables.table import Table, text_of
+
+SECTIONS = (
+    "Claims",
+    "Scores",
+    "Learning curves",
+    "Contextual-Decoupler",
+    "Compute",
+    "Tables",
+    "Runs",
+)
+_VERDICT_CLASS = {
+    Verdict.HOLDS: "holds",
+    Verdict.FAILS: "fails",
+    Verdict.UNDECIDED: "open",
+    Verdict.MISSING: "none",
+}
+_ABOUT = {
+    "Claims": "What the paper says, and whether these runs bear it out.",
+    "Scores": "Final scores over seeds, with what can be said about the differences.",
+    "Learning curves": "Returns over training.",
+    "Contextual-Decoupler": "Where the right credit of every head is known.",
+    "Compute": "Parameters, operations and times as measured.",
+    "Tables": "Every cell.",
+    "Runs": "What this report rests on.",
+}
+
+
+def render_page(
+    stores: Sequence[Store],
+    figures: Sequence[Figure],
+    tables: Sequence[Table],
+    entries: Sequence[Entry],
+    formats: Sequence[str] = (),
+) -> str:
+    """The page's text; `formats` are the files beside it that figures link to."""
+    names = [store.name for store in stores]
+    data = {
+        "figures": [plain(figure) for figure in figures],
+        "colours": {key: colour(key) for key in sorted(_keys(figures))},
+        "filters": _filters(stores),
+    }
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    abouts = dict.fromkeys(store.about for store in stores if store.about)
+    return Template(_asset("page.html")).substitute(
+        title=escape("Headwise report: " + ", ".join(names)),
+        version=escape(__version__),
+        about=escape(" ".join(abouts)),
+        tiles=_tiles(stores, entries),
+        parts="".join(f'<a href="#{slug(name)}">{escape(name)}</a>' for name in SECTIONS),
+        body="\n".join(_section(name, figures, tables, formats) for name in SECTIONS),
+        data=text.replace("<", "\\u003c"),  # a name could otherwise end the script
+        style=_asset("page.css"),
+        script=_asset("charts.js") + _asset("page.js"),
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("headwise.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _keys(figures: Sequence[Figure]) -> set[str]:
+    """Everything that has a colour."""
+    parts = ("series", "dots", "points")
+    return {
+        item.key
+        for figure in figures
+        for panel in figure.panels
+        for part in parts
+        for item in getattr(panel, part, ())
+    }
+
+
+def _filters(stores: Sequence[Store]) -> list[dict[str, Any]]:
+    runs = [run for store in stores for run in store]
+    views = in_order((run.view for run in runs), VIEWS)
+    algorithms = in_order((run.algorithm for run in runs), ALGORITHMS)
+    factors = in_order((run.factorization for run in runs), FACTORIZATIONS)
+    tasks = sorted({run.task for run in runs})
+    return [
+        {"name": "environment", "title": "Environment", "values": [(t, t) for t in tasks]},
+        {"name": "view", "title": "Actions", "values": [(v, view_name(v)) for v in views]},
+        {
+            "name": "algorithm",
+            "title": "Algorithm",
+            "values": [(a, algorithm_name(a)) for a in algorithms],
+        },
+        {
+            "name": "factorization",
+            "title": "Factorization",
+            "values": [(f, factorization_name(f)) for f in factors],
+        },
+    ]
+
+
+def _tiles(stores: Sequence[Store], entries: Sequence[Entry]) -> str:
+    runs = [run for store in stores for run in store]
+    planned = sum(store.num_planned for store in stores)
+    failed = sum(len(store.failures) for store in stores)
+    tiles = [
+        (f"{len(runs):,} of {planned:,}", "runs finished"),
+        (f"{failed:,}", "runs failed"),
+        (f"{len({run.seed for run in runs}):,}", "seeds"),
+        (f"{sum(run.steps for run in runs):,}", "environment steps"),
+    ]
+    for verdict in Verdict:
+        count = sum(entry.verdict == verdict for entry in entries)
+        tiles.append((f"{count}", f"claims: {verdict}"))
+    return "".join(f"<li><b>{escape(n)}</b><span>{escape(t)}</span></li>" for n, t in tiles)
+
+
+def _section(
+    name: str, figures: Sequence[Figure], tables: Sequence[Table], formats: Sequence[str]
+) -> str:
+    blocks = [_figure(figure, formats) for figure in figures if figure.section == name]
+    blocks += [_table(table) for table in tables if table.section == name]
+    body = "\n".join(blocks) or '<p class="missing">Not yet measured.</p>'
+    about = escape(_ABOUT[name])
+    return (
+        f'<section id="{slug(name)}"><h2>{escape(name)}</h2><p class="caption">{about}</p>\n'
+        f"{body}\n</section>"
+    )
+
+
+def _figure(figure: Figure, formats: Sequence[str]) -> str:
+    links = " ".join(
+        f'<a href="figures/{figure.name}.{kind}">{kind.upper()}</a>' for kind in formats
+    )
+    empty = "" if figure.panels else '<p class="missing">Not yet measured.</p>'
+    return (
+        f'<div class="block"><h3>{escape(figure.title)}</h3>'
+        f'<p class="caption">{escape(figure.caption)} {links}</p>'
+        f'<figure data-figure="{figure.name}"><div class="panels"></div>{empty}</figure></div>'
+    )
+
+
+def _table(table: Table) -> str:
+    claims = table.name == "claims"
+    numeric = [
+        any(isinstance(row[i], int | float) for row in table.rows)
+        for i in range(len(table.columns))
+    ]
+    head = "".join(
+        f'<th scope="col"{_class(n)}>{escape(column)}</th>'
+        for column, n in zip(table.columns, numeric, strict=True)
+    )
+    tags: Sequence[dict[str, str] | None] = table.row_tags or [None] * len(table.rows)
+    body = "".join(
+        _row(row, tag, numeric, claims) for row, tag in zip(table.rows, tags, strict=True)
+    )
+    links = " ".join(
+        f'<a href="tables/{table.name}.{kind}">{label}</a>'
+        for kind, label in (("csv", "CSV"), ("tex", "LaTeX"))
+    )
+    pick = '<div class="pick"></div>' if claims else ""
+    return (
+        f'<div class="block{" claims" if claims else ""}"><h3>{escape(table.title)}</h3>'
+        f'<p class="caption">{escape(table.caption)} {links}</p>{pick}'
+        f'<div class="scroll"><table id="table-{table.name}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div></div>"
+    )
+
+
+def _row(
+    row: tuple[Any, ...], tags: dict[str, str] | None, numeric: Sequence[bool], claims: bool
+) -> str:
+    attribute = ""
+    if tags:
+        kind = "claim" if claims else "tags"
+        attribute = f' data-{kind}="{escape(json.dumps(tags, sort_keys=True))}"'
+    cells = []
+    for value, is_number in zip(row, numeric, strict=True):
+        text = escape(text_of(value))
+        if claims and value in _VERDICT_CLASS:
+            text = f'<span class="verdict {_VERDICT_CLASS[Verdict(value)]}">{text}</span>'
+        exact = f' data-value="{value!r}"' if isinstance(value, int | float) else ""
+        cells.append(f"<td{_class(is_number, len(text_of(value)))}{exact}>{text}</td>")
+    return f"<tr{attribute}>{''.join(cells)}</tr>"
+
+
+def _class(is_number: bool, length: int = 0) -> str:
+    """Numbers are set to the right; what is short is not broken into lines."""
+    return ' class="number"' if is_number else ' class="short"' if 0 < length < 24 else ""

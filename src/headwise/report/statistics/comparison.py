@@ -1,0 +1,107 @@
+"""Is one method better than another: Welch and paired tests, effect size, Holm's correction.
+
+Everything works on the last axis, so that many comparisons are one call.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from headwise.errors import ConfigError
+from headwise.report.statistics.aggregates import Array
+
+
+class Comparison(NamedTuple):
+    """The difference of two means, with its interval, test and size; batch axes are kept."""
+
+    difference: Array
+    low: Array
+    high: Array
+    t: Array
+    df: Array
+    p: Array
+    """Two-sided."""
+    d: Array
+    """Cohen's d: the difference in units of the pooled standard deviation."""
+
+
+def welch(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> Comparison:
+    """Welch's test of two sets of runs that need not spread alike, (..., n) and (..., m)."""
+    a, b = _runs(ours), _runs(theirs)
+    share_a = a.var(axis=-1, ddof=1) / a.shape[-1]
+    share_b = b.var(axis=-1, ddof=1) / b.shape[-1]
+    error = np.sqrt(share_a + share_b)
+    spread = share_a**2 / (a.shape[-1] - 1) + share_b**2 / (b.shape[-1] - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        df = np.where(spread > 0, (share_a + share_b) ** 2 / spread, a.shape[-1] + b.shape[-1] - 2)
+    difference = a.mean(axis=-1) - b.mean(axis=-1)
+    return _test(difference, error, df, cohens_d(a, b), confidence)
+
+
+def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> Comparison:
+    """The paired t-test: run i of one side belongs to run i of the other (the same seed)."""
+    a, b = _runs(ours), _runs(theirs)
+    if a.shape != b.shape:
+        raise ConfigError(
+            "a paired test needs as many runs on both sides",
+            got=f"{a.shape[-1]} and {b.shape[-1]}",
+            fix="Use welch, or keep the seeds that both have.",
+        )
+    gaps = a - b
+    error = gaps.std(axis=-1, ddof=1) / np.sqrt(gaps.shape[-1])
+    df = np.full(gaps.shape[:-1], gaps.shape[-1] - 1.0)
+    return _test(gaps.mean(axis=-1), error, df, cohens_d(a, b), confidence)
+
+
+def cohens_d(ours: ArrayLike, theirs: ArrayLike) -> Array:
+    """The difference of means over the pooled standard deviation; infinite where nothing varies."""
+    a, b = _runs(ours), _runs(theirs)
+    freedom = a.shape[-1] + b.shape[-1] - 2
+    squares = (a.shape[-1] - 1) * a.var(axis=-1, ddof=1) + (b.shape[-1] - 1) * b.var(-1, ddof=1)
+    return _ratio(a.mean(axis=-1) - b.mean(axis=-1), np.sqrt(squares / freedom))
+
+
+def holm(p_values: ArrayLike) -> Array:
+    """Holm's adjusted p-values, (n,): below alpha means significant among all n comparisons."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * np.arange(p.size, 0, -1)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return adjusted
+
+
+def _runs(values: ArrayLike) -> Array:
+    runs = np.asarray(values, dtype=np.float64)
+    if runs.ndim == 0 or runs.shape[-1] < 2:
+        raise ConfigError(
+            "a test needs at least two runs on each side",
+            got=runs.shape,
+            fix="Run more seeds.",
+        )
+    return runs
+
+
+def _test(difference: Array, error: Array, df: Array, d: Array, confidence: float) -> Comparison:
+    t = _ratio(difference, error)
+    p = 2.0 * special.stdtr(df, -np.abs(t))
+    reach = special.stdtrit(df, 0.5 + confidence / 2.0) * error
+    return Comparison(
+        np.asarray(difference),
+        np.asarray(difference - reach),
+        np.asarray(difference + reach),
+        t,
+        np.asarray(df),
+        np.asarray(p),
+        d,
+    )
+
+
+def _ratio(difference: Array, scale: Array) -> Array:
+    """A quotient that is 0 for 0 / 0: sides that never vary and agree do not differ."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(difference) == 0.0, 0.0, np.divide(difference, scale))

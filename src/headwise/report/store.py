@@ -1,0 +1,246 @@
+"""Reads a study's folder: which runs there are, how they ended, and their tables.
+
+The layout is documented in docs/studies.md. Small files are read at once, tables when asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from headwise.errors import ConfigError
+
+_ESTIMATORS = {"range_slope": "range"}
+"""Estimators that go under the name of another one in the paper."""
+_AUTOMATIC = {"vdn": "range", "qplex": "grad"}
+"""What `importance="auto"` means."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A finished run: its configuration and its final numbers."""
+
+    id: str
+    folder: Path
+    study: str
+    config: dict[str, Any]
+    result: dict[str, Any]
+    fingerprint: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def env(self) -> str:
+        """The name of the environment."""
+        return str(self.config["env"])
+
+    @property
+    def task(self) -> str:
+        """What the study calls the environment with its settings."""
+        return str(self.labels.get("environment", self.env))
+
+    @property
+    def view(self) -> str:
+        """How the action is seen."""
+        default = "discrete" if self.env == "ContextualDecoupler" else "hybrid"
+        return str(self.config.get("view") or default)
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the algorithm."""
+        return str(self.config["algorithm"])
+
+    @property
+    def factorization(self) -> str:
+        """The name of the factorization."""
+        return str(self.config["factorization"])
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.config["seed"])
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of the run."""
+        return int(self.config["steps"])
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the study says of the run beside its configuration."""
+        return dict(self.config.get("labels") or {})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the algorithm."""
+        return dict(self.config.get("settings") or {})
+
+    @property
+    def preset(self) -> str:
+        """`sound` or `as_published` in the decoupler studies, else nothing."""
+        return str(self.labels.get("preset", ""))
+
+    @property
+    def estimator(self) -> str:
+        """How a branching critic of PPO shares out credit; nothing where it does not."""
+        if self.algorithm != "ppo" or self.factorization not in _AUTOMATIC:
+            return ""
+        name = str(self.settings.get("importance", "auto"))
+        name = _AUTOMATIC[self.factorization] if name == "auto" else name
+        return _ESTIMATORS.get(name, name)
+
+    @property
+    def critic(self) -> str:
+        """Whether the critic learns from the rollout or from a buffer of the past."""
+        return "offline" if self.settings.get("offline_rows") else "online"
+
+    @property
+    def variant(self) -> str:
+        """All further labels in one text: what sets apart cells that are otherwise alike."""
+        labels = self.labels
+        return " ".join(str(labels[key]) for key in sorted(labels) if key != "environment")
+
+    @property
+    def score(self) -> float:
+        """The mean return of its last episodes; NaN if no episode ended."""
+        return self.number("final_return")
+
+    def number(self, name: str) -> float:
+        """A final number, NaN where it is missing."""
+        value = self.result.get(name)
+        return float("nan") if value is None else float(value)
+
+    def episodes(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The step at which each episode ended, and its return."""
+        table = _read_table(self.folder / "episodes.parquet", ["step", "return"])
+        returns = table.column("return").to_numpy().astype(np.float64)
+        return table.column("step").to_numpy(), returns
+
+    def metric(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The steps and values of a metric, empty if it was not logged."""
+        path = self.folder / "metrics.parquet"
+        if not path.exists():
+            return np.empty(0, np.int64), np.empty(0)
+        table = _read_table(path, ["step", "name", "value"])
+        mine = table.filter(pc.field("name") == name)
+        return mine.column("step").to_numpy(), mine.column("value").to_numpy().astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that raised."""
+
+    id: str
+    config: dict[str, Any]
+    error: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Store:
+    """What a study's folder holds."""
+
+    path: Path
+    name: str
+    about: str
+    runs: tuple[RunRecord, ...]
+    """Finished ones, in the order of the plan."""
+    failures: tuple[Failure, ...]
+    num_planned: int
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        return iter(self.runs)
+
+    @property
+    def table(self) -> pa.Table:
+        """A row for each finished run: what it was and its final numbers."""
+        columns = ("id", "study", "task", "view", "algorithm", "factorization", "variant", "seed")
+        rows: dict[str, list[Any]] = {
+            name: [getattr(run, name) for run in self.runs] for name in (*columns, "steps")
+        }
+        numbers = sorted({name for run in self.runs for name in run.result})
+        for name in numbers:
+            values = [run.result.get(name) for run in self.runs]
+            if not any(isinstance(value, list | dict) for value in values):
+                rows.setdefault(name, values)
+        return pa.table(rows)
+
+
+def read_store(path: str | Path) -> Store:
+    """The store in a folder; raises if there is none or if a file in it cannot be read."""
+    root = Path(path)
+    plan_path = root / "study.json"
+    if not plan_path.is_file():
+        raise ConfigError(
+            "no study in this folder",
+            got=str(root),
+            allowed="a folder with a study.json, as `headwise study run` makes it",
+        )
+    study = _read_json(plan_path)
+    plan = study.get("plan", [])
+    order = {entry["id"]: place for place, entry in enumerate(plan)}
+    runs, failures = [], []
+    folders = root / "runs"
+    names = [f.name for f in folders.iterdir() if f.is_dir()] if folders.is_dir() else []
+    for run_id in sorted(names, key=lambda name: (order.get(name, len(order)), name)):
+        folder = folders / run_id
+        if (folder / "result.json").is_file():
+            prints = folder / "fingerprint.json"
+            runs.append(
+                RunRecord(
+                    id=run_id,
+                    folder=folder,
+                    study=str(study.get("name", root.name)),
+                    config=_read_json(folder / "config.json"),
+                    result=_read_json(folder / "result.json"),
+                    fingerprint=_read_json(prints) if prints.is_file() else {},
+                )
+            )
+        elif (folder / "error.json").is_file():
+            config = folder / "config.json"
+            failures.append(
+                Failure(
+                    run_id,
+                    _read_json(config) if config.is_file() else {},
+                    _read_json(folder / "error.json"),
+                )
+            )
+    return Store(
+        path=root,
+        name=str(study.get("name", root.name)),
+        about=str(study.get("about", "")),
+        runs=tuple(runs),
+        failures=tuple(failures),
+        num_planned=len({*order, *(run.id for run in runs)}),
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    if not isinstance(data, dict):
+        raise _unreadable(path, "not a JSON object")
+    return data
+
+
+def _read_table(path: Path, columns: list[str]) -> pa.Table:
+    try:
+        return pq.read_table(path, columns=columns, use_threads=False, memory_map=True)
+    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are these
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, reason: object) -> ConfigError:
+    return ConfigError(
+        f"cannot read {path}",
+        got=str(reason),
+        fix="Delete the run's folder and run the study again; finished runs are not repeated.",
+    )

@@ -1,0 +1,136 @@
+"""Makes a report: figures, tables and the page, from one store or several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from headwise.errors import ConfigError
+from headwise.report.cells import cells_of
+from headwise.report.claims import Evidence, all_claims, ledger
+from headwise.report.decoupler import ENV, decouplers_of
+from headwise.report.figures.curves import curve_figures
+from headwise.report.figures.decoupler import decoupler_figures
+from headwise.report.figures.figure import Figure
+from headwise.report.figures.paper import FORMATS, save
+from headwise.report.figures.scores import score_figures
+from headwise.report.page import render_page
+from headwise.report.store import Store, read_store
+from headwise.report.sweep import sweeps_of
+from headwise.report.tables.claims import (
+    claims_table,
+    failures_table,
+    machines_table,
+    runs_table,
+)
+from headwise.report.tables.decoupler import decoupler_tables
+from headwise.report.tables.scores import comparison_tables, cost_table, score_table
+from headwise.report.tables.table import Table, to_csv, to_latex
+
+CONTENTS = "contents.txt"
+"""Lists the files of a report, so that the next one can take away what it no longer has."""
+
+
+def write_report(
+    folders: str | Path | Sequence[str | Path],
+    out: str | Path | None = None,
+    *,
+    formats: Sequence[str] = FORMATS,
+    on_progress: Callable[[str], None] | None = None,
+) -> Path:
+    """Writes the report of one study's folder, or of several together; returns the page's path.
+
+    Args:
+        folders: Where the studies are.
+        out: Where to; `report` in the first folder if not given.
+        formats: Files to draw figures into: png, pdf. Without any: the page and the tables.
+        on_progress: Told what is being done.
+    """
+    paths = [folders] if isinstance(folders, str | Path) else list(folders)
+    if not paths:
+        raise ConfigError("a report needs the folder of a study", got="none")
+    tell = on_progress or (lambda _: None)
+    tell("reading runs")
+    stores = [read_store(path) for path in paths]
+    target = Path(out) if out is not None else Path(paths[0]) / "report"
+
+    evidence = gather(stores)
+    tell("drawing figures")
+    figures = list(_figures(evidence))
+    tell("judging claims")
+    entries = ledger(all_claims(evidence), evidence)
+    tables = [claims_table(entries), *_tables(stores, evidence)]
+
+    try:
+        old = _previous(target)
+        for part in ("figures", "tables"):
+            (target / part).mkdir(parents=True, exist_ok=True)
+        written: list[Path] = []
+        for place, figure in enumerate(figures):
+            tell(f"writing figure {place + 1} of {len(figures)}")
+            written += save(figure, target / "figures", formats)
+        for table in tables:
+            for kind, text in (("csv", to_csv(table)), ("tex", to_latex(table))):
+                written.append(_write(target / "tables" / f"{table.name}.{kind}", text))
+        page = _write(target / "index.html", render_page(stores, figures, tables, entries, formats))
+        names = sorted(path.relative_to(target).as_posix() for path in (*written, page))
+        _write(target / CONTENTS, "\n".join(names) + "\n")
+        for name in sorted(old - set(names)):
+            (target / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            "cannot write the report",
+            got=str(error),
+            fix="Give another folder with --out, or make room in this one.",
+        ) from error
+    return page
+
+
+def gather(stores: Iterable[Store]) -> Evidence:
+    """The runs of stores, sorted by what can be asked of them."""
+    decouplers, sweeps = [], []
+    for store in stores:
+        if all(run.env == ENV for run in store):
+            decouplers += decouplers_of(store.name, store.runs)
+        else:
+            sweeps += sweeps_of(store.name, store.runs)
+    return Evidence(tuple(decouplers), tuple(sweeps))
+
+
+def _figures(evidence: Evidence) -> Iterable[Figure]:
+    for sweep in evidence.sweeps:
+        yield from score_figures(sweep)
+        yield from curve_figures(sweep)
+    for study in evidence.decouplers:
+        yield from decoupler_figures(study)
+
+
+def _tables(stores: Sequence[Store], evidence: Evidence) -> Iterable[Table]:
+    for study in evidence.decouplers:
+        yield from decoupler_tables(study)
+    for sweep in evidence.sweeps:
+        yield from comparison_tables(sweep)
+        yield from cost_table(sweep)
+    for store in stores:
+        yield score_table(store.name, cells_of(store.runs))
+    yield runs_table(stores)
+    failures = failures_table(stores)
+    if failures is not None:
+        yield failures
+    yield machines_table(stores)
+
+
+def _previous(target: Path) -> set[str]:
+    """The files of the report that is there already; nothing outside the folder is believed."""
+    path = target / CONTENTS
+    names = path.read_text().splitlines() if path.is_file() else []
+    return {name for name in names if name and ".." not in name and not name.startswith("/")}
+
+
+def _write(path: Path, text: str) -> Path:
+    """Replaces a file whole: a reader sees the old page or the new one."""
+    draft = path.with_name(f".{path.name}.tmp")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, path)
+    return path

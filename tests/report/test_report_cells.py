@@ -1,0 +1,127 @@
+"""Cells, learning curves, and sweeps, with numbers by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import synthetic
+
+from headwise.report.cells import NUM_POINTS, band, cells_of, grid, learning_curve
+from headwise.report.figures.curves import _cut
+from headwise.report.published import budget
+from headwise.report.store import read_store
+from headwise.report.sweep import NotMeasuredError, share_of_budget, sweeps_of
+
+
+def episodes(step, returns):
+    columns = np.array(step, dtype=np.int64), np.array(returns, dtype=float)
+    return SimpleNamespace(episodes=lambda: columns)
+
+
+def test_a_curve_is_the_mean_of_the_episodes_that_ended_in_each_share():
+    # 100 steps in 50 shares of two: steps 1 and 2 are the first, 99 and 100 the last
+    curve = learning_curve(episodes([1, 2, 3, 99, 100], [0, 4, 7, 10, 20]), 100)
+    assert curve.shape == (NUM_POINTS,) == grid().shape
+    assert curve[0] == 2.0
+    assert curve[1] == 7.0
+    assert curve[-1] == 15.0
+    assert curve[25] == pytest.approx(7 + 8 * 24 / 48)  # nothing ended in between: a straight line
+
+
+def test_a_curve_without_episodes_and_with_steps_beyond_the_end():
+    assert np.isnan(learning_curve(episodes([], []), 100)).all()
+    curve = learning_curve(episodes([50, 104], [3, 99]), 100)
+    assert (curve[:25] == 3.0).all()
+    assert curve[-1] == 99.0
+
+
+def test_a_band_is_around_the_mean_over_tasks():
+    rng = np.random.default_rng(0)
+    found = band([rng.normal(1, 1, (40, 3)), rng.normal(3, 1, (10, 3)), np.empty((0, 3))], "x")
+    assert found.num_runs == 50
+    assert np.abs(found.mean - 2.0).max() < 0.6
+    assert ((found.low < found.mean) & (found.mean < found.high)).all()
+    # half the standard error of either side, added in squares: sqrt(1/40 + 1/10) / 2
+    width = (found.high - found.low) / (2 * 1.96)
+    np.testing.assert_allclose(width, np.sqrt(1 / 40 + 1 / 10) / 2, rtol=0.4)
+    assert (band([np.ones((2, 3))], "x").high == 1).all()
+
+
+def test_a_curve_is_cut_to_a_shorter_budget():
+    curve = np.arange(1.0, NUM_POINTS + 1)[None]  # as if return were the share of the steps
+    np.testing.assert_allclose(_cut(curve, 200, 100)[0][-1], NUM_POINTS / 2)
+    assert _cut(curve, 100, 100) is curve
+
+
+def test_runs_that_differ_in_a_setting_are_never_pooled(tmp_path):
+    runs = [
+        synthetic.decoupler_run("ppo", "vdn", "range", seed, 80, settings={"gae_lambda": value})
+        for seed in range(3)
+        for value in (0.5, 0.95)
+    ]
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
+    cells = cells_of(store)
+    assert [cell.scores.size for cell in cells] == [3, 3]
+    assert [cell.variant for cell in cells] == ["gae_lambda=0.5", "gae_lambda=0.95"]
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Two seeds each; scores are set by hand: vdn 8, shared 4, on a scale from 0 to 10."""
+
+    def run(factorization, view, seed, score):
+        c = synthetic.config("Platform", "ppo", factorization, seed, 500_000, view)
+        returns = np.array([0.0, 10.0, score])  # the extremes make the scale
+        result = {"final_return": score, "update_ms": 2.0 if factorization == "vdn" else 1.0}
+        return c, (np.array([1, 250_000, 500_000]), returns), {}, result
+
+    runs = [
+        run(f, view, seed, score + 2 * (view == "hybrid"))
+        for f, score in (("vdn", 8.0), ("shared", 4.0))
+        for view in ("discrete", "hybrid")
+        for seed in range(2)
+    ]
+    runs.append(run("ar", "discrete", 0, 5.0))
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
+    (found,) = sweeps_of("s", store)
+    return found
+
+
+def test_means_gaps_and_leads_by_hand(sweep):
+    assert sweep.limits == {"Platform": (0.0, 10.0)}
+    assert sweep.mean(factorization="vdn")[0] == pytest.approx(0.9)
+    gap = sweep.gap({"factorization": "vdn"}, {"factorization": "shared"})
+    np.testing.assert_allclose(gap, 0.4)  # no spread between seeds: every sample is the same
+    # ar exists for discrete actions only, where vdn has 0.8 and ar 0.5
+    assert sweep.gap({"factorization": "vdn"}, {"factorization": "ar"})[0] == pytest.approx(0.3)
+    lead = sweep.lead({"factorization": "vdn"}, [{"factorization": f} for f in ("shared", "ar")])
+    assert lead[0] == pytest.approx(0.3)
+    spread = sweep.spread([{"factorization": "vdn"}, {"factorization": "shared"}])
+    assert spread[0] == pytest.approx(0.4)
+    assert sweep.raw_mean(factorization="shared")[0] == pytest.approx(5.0)
+    np.testing.assert_allclose(
+        sweep.ratio("update_ms", {"factorization": "vdn"}, {"factorization": "shared"}), [2.0, 2.0]
+    )
+    assert sweep.support() == (1, 1.0)
+
+
+def test_what_is_not_there_is_said(sweep):
+    with pytest.raises(NotMeasuredError, match="no run with qplex"):
+        sweep.mean(factorization="qplex")
+    with pytest.raises(NotMeasuredError, match="no run has wall_s"):
+        sweep.ratio("wall_s", {"factorization": "vdn"}, {"factorization": "shared"})
+    with pytest.raises(NotMeasuredError, match="both sides"):
+        sweep.gap({"factorization": "ar"}, {"factorization": "vdn", "view": "hybrid"})
+
+
+def test_budgets_of_the_paper(sweep):
+    assert budget("CoopPush", "hybrid", "ppo") == 3_000_000
+    assert budget("Platform", "discrete", "sac") == 200_000
+    assert budget("MyRobot", "discrete", "sac") is None
+    assert share_of_budget(sweep.cells[0].runs[0]) == 1.0
+
+
+def test_scales_by_reference_where_all_tasks_have_one(sweep):
+    assert sweep.has_references
+    assert sweep.scaled(sweep.cells[0], np.array([0.14723]))[0] == pytest.approx(0.0)
+    assert "random play" in sweep.scale

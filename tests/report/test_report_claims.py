@@ -1,0 +1,177 @@
+"""The claims ledger: verdicts follow from the store and from nothing else."""
+
+import math
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import synthetic
+
+from headwise.report.claims import Claim, Evidence, Measurement, Verdict, all_claims, judge, ledger
+from headwise.report.claims.measurement import of_difference, of_samples
+from headwise.report.decoupler import decouplers_of, last_third, steps_to
+from headwise.report.store import read_store
+from headwise.report.sweep import NotMeasuredError
+from headwise.report.write import gather
+
+NOTHING = Evidence((), ())
+
+
+def verdict(value, low, high, seeds=5, share=1.0, only="", allowed=(0.0, math.inf)):
+    found = Measurement(value, low, high, seeds, share, only)
+    claim = Claim("k", "g", "", "It is so.", "1", "it", *allowed, lambda _: found)
+    return judge(claim, NOTHING)
+
+
+def test_a_verdict_follows_from_the_interval():
+    assert verdict(2, 1, 3).verdict == Verdict.HOLDS
+    assert verdict(-2, -3, -1).verdict == Verdict.FAILS
+    assert verdict(1, -1, 3).verdict == Verdict.UNDECIDED
+    assert verdict(75, 70, 80, allowed=(67, 83)).verdict == Verdict.HOLDS
+    assert verdict(90, 85, 95, allowed=(67, 83)).verdict == Verdict.FAILS
+
+
+def test_an_undecided_claim_says_how_many_seeds_would_settle_it():
+    # the interval reaches 2 to either side, zero is 1 away: four times as many seeds
+    assert verdict(1, -1, 3, seeds=5).note == "about 20 seeds would settle it"
+    assert verdict(0.001, -1, 1).note == "too close to call"
+
+
+def test_too_few_seeds_and_too_few_steps_decide_nothing():
+    assert verdict(2, 2, 2, seeds=1).verdict == Verdict.UNDECIDED
+    assert "needs at least 3 seeds, has 1" in verdict(2, 2, 2, seeds=1).note
+    short = verdict(2, 1, 3, share=0.01)
+    assert (short.verdict, short.note) == (Verdict.MISSING, "so far at 1.0% of the paper's steps")
+    assert verdict(2, 1, 3, share=0.5).verdict == Verdict.HOLDS
+    assert "50%" in verdict(2, 1, 3, share=0.5).note
+    part = verdict(2, 1, 3, only="on 1 of 5 environments")
+    assert (part.verdict, part.note) == (Verdict.MISSING, "so far on 1 of 5 environments")
+
+
+def test_without_runs_no_claim_is_measured():
+    entries = ledger(all_claims(NOTHING), NOTHING)
+    assert len(entries) > 100
+    assert {entry.verdict for entry in entries} == {Verdict.MISSING}
+    assert all(entry.note and entry.measurement is None for entry in entries)
+
+
+def test_every_claim_is_a_sentence_with_the_papers_number_and_its_own_name():
+    claims = all_claims(NOTHING)
+    assert max(Counter((claim.key, claim.settings) for claim in claims).values()) == 1
+    for claim in claims:
+        assert claim.text.endswith((".", ".)")), claim.key
+        assert claim.published
+        assert claim.quantity
+        assert claim.low < claim.high
+
+
+def test_means_and_differences_have_students_interval():
+    # mean 2, sd 1, three seeds: 2 +- 4.303 / sqrt(3)
+    found = of_samples(np.array([1.0, 2.0, 3.0]))
+    assert (found.low, found.high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
+    assert of_samples(np.array([1.0])).high == math.inf
+    assert of_difference(np.array([1.0]), np.array([3.0])).value == -2.0
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    root = tmp_path_factory.mktemp("studies")
+    made = {
+        "factorial": synthetic.factorial(root / "factorial"),
+        "families": synthetic.cross_family(root / "families"),
+        "importance": synthetic.importance(root / "importance"),
+        "lambdas": synthetic.lambdas(root / "lambdas"),
+    }
+    return {name: read_store(path) for name, path in made.items()}
+
+
+def test_studies_are_known_by_what_varies_in_them(studies):
+    kinds = {
+        name: {d.kind for d in decouplers_of(store.name, store.runs)}
+        for name, store in studies.items()
+    }
+    assert kinds == {
+        "factorial": {"factorial"},
+        "families": {"cross_family"},
+        "importance": {"importance"},
+        "lambdas": {"lambda"},
+    }
+
+
+def test_the_ledger_of_a_reproduction(studies):
+    evidence = gather(studies.values())
+    found = {(e.claim.key, e.claim.settings): e for e in ledger(all_claims(evidence), evidence)}
+
+    def verdict_of(key, settings="as_published"):
+        return found[key, settings].verdict
+
+    # what the made-up runs were made to show
+    assert verdict_of("critic-gain") == Verdict.HOLDS
+    assert verdict_of("critic-gain", "sound") == Verdict.FAILS  # the baseline is at 75 there
+    assert verdict_of("nomix-never") == Verdict.HOLDS
+    assert verdict_of("nomix-never", "sound") == Verdict.FAILS
+    assert verdict_of("ratio-vdn-uniform") == Verdict.HOLDS
+    assert verdict_of("ratio-qplex-range") == Verdict.HOLDS
+    assert verdict_of("recovery-vdn", "sound") == Verdict.FAILS  # 0.87, not 0.97
+    assert verdict_of("grad-unreliable-vdn") == Verdict.HOLDS
+    assert verdict_of("offline-correlation-vdn", "sound") == Verdict.HOLDS
+    assert verdict_of("offline-return-qplex", "sound") == Verdict.HOLDS
+    assert verdict_of("offline-return-qplex") == Verdict.MISSING  # that study has no such preset
+    assert verdict_of("end-dqn-vdn", "sound") == Verdict.HOLDS
+    assert verdict_of("helps-ppo", "sound") == Verdict.HOLDS
+    assert verdict_of("helps-dqn", "sound") in (Verdict.UNDECIDED, Verdict.FAILS)
+    gain = found["critic-gain", "as_published"].measurement
+    assert gain.low < gain.value < gain.high
+    assert gain.value == pytest.approx((82.3 + 85.3) / 2 - 6.7, abs=3)
+
+
+def test_a_smoke_study_decides_nothing(tmp_path):
+    store = read_store(synthetic.factorial(tmp_path / "s", seeds=2, steps=4096))
+    evidence = gather([store])
+    entries = ledger(all_claims(evidence), evidence)
+    assert {entry.verdict for entry in entries} == {Verdict.MISSING}
+    assert any("4.1% of the paper's steps" in entry.note for entry in entries)
+
+
+def test_sweep_claims_of_a_made_up_sweep(tmp_path):
+    store = read_store(synthetic.sweep(tmp_path / "s", seeds=3, episodes=120))
+    evidence = gather([store])
+    found = {e.claim.key: e.verdict for e in ledger(all_claims(evidence), evidence)}
+    assert found["ar-best"] == Verdict.HOLDS  # made to be best
+    assert found["ppo-vdn-best"] == Verdict.FAILS
+    assert found["ppo-vdn-discrete"] == Verdict.HOLDS
+    assert found["joint-lags-dqn"] == Verdict.HOLDS
+    assert found["best-view-sac"] == Verdict.HOLDS
+    assert found["sac-shoot-independent"] == Verdict.FAILS
+    assert found["cost-joint-size"] == Verdict.HOLDS
+    assert found["cost-joint-latency"] == Verdict.FAILS
+    assert found["critic-gain"] == Verdict.MISSING  # no decoupler in the store
+
+
+def test_a_sweep_of_some_environments_does_not_speak_for_all(tmp_path):
+    some = {name: synthetic.ENVIRONMENTS[name] for name in ("platform",)}
+    evidence = gather([read_store(synthetic.sweep(tmp_path / "s", 3, 60, some))])
+    found = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    assert found["ar-best"].verdict == Verdict.MISSING
+    assert found["ar-best"].note == "so far on 1 of 5 environments"
+
+
+def test_numbers_of_a_run_by_hand():
+    run = SimpleNamespace(
+        steps=90,
+        result={},
+        metric=lambda _: (np.array([30, 60, 61, 90]), np.array([9.0, 9.0, 1.0, 3.0])),
+        episodes=lambda: (np.array([10, 20, 30]), np.array([0.0, 1000.0, 1000.0])),
+    )
+    assert last_third(run, "m") == 2.0
+    # smoothed: 0, then 50, then 97.5
+    assert steps_to(run, 50.0) == 20.0
+    assert steps_to(run, 99.0) == 90.0  # never: all steps
+
+
+def test_runs_with_one_seed_and_two_configurations_are_not_mixed(studies):
+    store = studies["lambdas"]
+    (study,) = decouplers_of(store.name, store.runs)
+    with pytest.raises(NotMeasuredError, match="several configurations"):
+        study.find(algorithm="ppo", factorization="vdn", estimator="range")

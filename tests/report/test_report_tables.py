@@ -1,0 +1,86 @@
+"""Tables as CSV and LaTeX, and the numbers in them."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+import synthetic
+
+from headwise.report.cells import cells_of
+from headwise.report.decoupler import decouplers_of
+from headwise.report.statistics import welch
+from headwise.report.store import read_store
+from headwise.report.sweep import sweeps_of
+from headwise.report.tables.decoupler import decoupler_tables
+from headwise.report.tables.scores import comparison_tables, score_table
+from headwise.report.tables.table import Table, text_of, to_csv, to_latex
+
+DASH = "\N{EN DASH}"
+TABLE = Table("t", "s", "A & B", "50 % of_it", ("name", "n"), (("x_1 ± 2", 1.5), ("<y>", None)))
+
+
+def test_csv_keeps_numbers_in_full():
+    rows = list(csv.reader(io.StringIO(to_csv(TABLE))))
+    assert rows == [["name", "n"], ["x_1 ± 2", "1.5"], ["<y>", ""]]
+
+
+def test_latex_is_escaped():
+    text = to_latex(TABLE)
+    assert r"\caption{A \& B. 50 \% of\_it}" in text
+    assert r"x\_1 $\pm$ 2 & 1.5 \\" in text
+    assert r"\begin{tabular}{lr}" in text
+    assert text.count(r"\begin") == text.count(r"\end") == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, DASH), (float("nan"), DASH), (1.23456, "1.235"), (123456.7, "123,457"),
+     (1e-5, "1.0e-05"), (100_000, "100,000"), (True, "yes"), ("a", "a"), (0.0, "0")],
+)  # fmt: skip
+def test_entries_for_people(value, text):
+    assert text_of(value) == text
+
+
+def test_the_factorial_table_has_the_papers_numbers_beside_ours(tmp_path):
+    store = read_store(synthetic.factorial(tmp_path / "s", seeds=4, presets=("sound",)))
+    (study,) = decouplers_of(store.name, store.runs)
+    main, tests = decoupler_tables(study)
+    assert [row[0] for row in main.rows] == [
+        "no mixing", "VDN uniform", "VDN grad", "VDN range",
+        "QPLEX uniform", "QPLEX grad", "QPLEX range",
+    ]  # fmt: skip
+    row = dict(zip(main.columns, main.rows[1], strict=True))
+    values = study.metric(("vdn", "uniform"), "final")
+    assert row["Final return"] == f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"
+    assert main.rows[1][3] == "82.3 ± 4.5"
+    assert main.rows[0][-2:] == (None, None)  # no heads to tell apart, neither ours nor theirs
+
+    assert len(tests.rows) == 18  # four weighted and two unweighted mixers, three metrics
+    entry = dict(zip(tests.columns, tests.rows[3], strict=True))
+    assert entry["comparison"] == "VDN grad minus VDN uniform"
+    ours, theirs = (study.metric(("vdn", e), "final") for e in ("grad", "uniform"))
+    assert entry["p"] == pytest.approx(float(welch(ours, theirs).p))
+    assert entry["p (Holm)"] >= entry["p"]
+    assert entry["paper's difference"] == 3.04
+    assert entry["paper's d"] == 0.77
+
+
+def test_scores_and_comparisons(tmp_path):
+    some = {name: synthetic.ENVIRONMENTS[name] for name in ("platform", "lander")}
+    store = read_store(synthetic.sweep(tmp_path / "s", 4, 60, some))
+    table = score_table("paper", cells_of(store))
+    assert len(table.rows) == 88  # every cell has its row
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    cell = cells_of(store)[0]
+    assert row["mean"] == pytest.approx(float(np.mean([run.score for run in cell.runs])))
+    assert row["low"] <= row["IQM"] <= row["high"]
+
+    (sweep,) = sweeps_of("paper", store)
+    (pairs,) = comparison_tables(sweep)
+    assert len(pairs.rows) == 15 + 10 + 15  # pairs of 6, 5 and 6 factorizations
+    found = {(r[0], r[1]): dict(zip(pairs.columns, r, strict=True)) for r in pairs.rows}
+    pair = found["PPO shared", "PPO AR"]
+    assert (pair["tasks"], pair["seeds"]) == (6, 4)
+    assert pair["difference"] == pytest.approx(0.5 - 0.8, abs=0.1)
+    assert pair["in a word"] == "PPO AR is better than PPO shared."
