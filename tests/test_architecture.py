@@ -9,8 +9,8 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
-    "errors", "registry", "spaces", "envs", "population", "nets", "factorizations", "algorithms",
-    "training", "study", "report", "cli",
+    "errors", "registry", "checks", "spaces", "envs", "population", "nets", "factorizations",
+    "algorithms", "training", "export", "agent", "study", "report", "cli",
 ]  # fmt: skip
 """From the ground up: a room imports only from itself and from rooms before it."""
 
@@ -73,6 +73,91 @@ def test_no_drawer_for_odds_and_ends():
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_files_are_of_readable_size(path):
     assert len(path.read_text().splitlines()) <= MAX_LINES
+
+
+# --- only population/ names dimension 0 -----------------------------------------------------------
+
+REDUCTIONS = {
+    "mean", "sum", "std", "var", "amax", "amin", "median", "prod", "norm", "vector_norm",
+    "logsumexp", "softmax", "log_softmax", "quantile",
+}  # fmt: skip
+ACROSS = {"BatchNorm1d", "BatchNorm2d", "clip_grad_norm_", "clip_grad_value_"}
+WITHOUT_TENSORS = ("numpy", "np", "math", "builtins")
+LEARNERS = [p for p in FILES if room_of(p) in ("nets", "factorizations", "algorithms")]
+
+
+def number_in(node):
+    """The whole number that an expression is, if it is one."""
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def words_of(function):
+    """What is called, word by word; an expression that a method is called on is one empty word."""
+    if isinstance(function, ast.Attribute):
+        return [*words_of(function.value), function.attr]
+    return [function.id] if isinstance(function, ast.Name) else [""]
+
+
+def names_dimension_zero(text):
+    """Lines that reduce over dimension 0, over all dimensions, or over one counted from the left.
+
+    A learner counts dimensions from the right, so that its text is that of one member. The sum of
+    the members' losses, on which `backward` is called, is the only thing that may cross them.
+    """
+    tree = ast.parse(text)
+    last_sums = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".backward", ".grad")):
+            last_sums |= {id(argument) for argument in node.args}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = words_of(node.func)
+        if name[-1] in ACROSS:
+            yield node.lineno, name[-1]
+        for keyword in node.keywords:
+            if keyword.arg in ("dim", "axis") and (number_in(keyword.value) or 0) >= 0:
+                if number_in(keyword.value) is not None and name[0] not in WITHOUT_TENSORS:
+                    yield node.lineno, f"{keyword.arg}={number_in(keyword.value)}"
+        if len(name) < 2 or name[-1] not in REDUCTIONS or name[0] in WITHOUT_TENSORS:
+            continue
+        given = node.args[1:] if name[0] == "torch" else node.args
+        if not given and not any(k.arg in ("dim", "axis") for k in node.keywords):
+            if id(node) not in last_sums:
+                yield node.lineno, f"{name[-1]} over everything"
+        elif given and (number_in(given[0]) or 0) >= 0 and number_in(given[0]) is not None:
+            yield node.lineno, f"{name[-1]} over dimension {number_in(given[0])}"
+
+
+@pytest.mark.parametrize("path", LEARNERS, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_only_population_names_dimension_zero(path):
+    assert list(names_dimension_zero(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.mean()", "x.sum(0)", "torch.amax(x)", "x.softmax(dim=0)", "torch.cat([a, b], dim=1)",
+        "torch.nn.utils.clip_grad_norm_(p, 1.0)", "nn.BatchNorm1d(3)", "x.std(0, keepdim=True)",
+    ],
+)  # fmt: skip
+def test_the_check_itself_sees_dimension_zero(text):
+    assert list(names_dimension_zero(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.mean(-1)", "x.sum((-1, -2))", "torch.cat([a, b], dim=-1)", "np.sum(x)",
+        "torch.autograd.backward(loss.sum())", "torch.logsumexp(x, dim=-1)", "max(1, 2)",
+    ],
+)  # fmt: skip
+def test_the_check_itself_lets_the_rest_be(text):
+    assert not list(names_dimension_zero(text))
 
 
 def run_python(code):

@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 
 from headwise import errors
@@ -18,3 +20,10 @@ def test_one_base_for_all_and_still_a_value_error(kind):
 
 def test_long_values_are_cut():
     assert len(str(errors.SpaceError("x", got="y" * 10_000))) < 300
+
+
+def test_an_error_comes_back_from_another_process_as_it_was():
+    error = errors.SpaceError("it is bent", got=2, allowed="1", fix="Straighten it.")
+    for again in (pickle.loads(pickle.dumps(error)), errors.SpaceError(error)):
+        assert type(again) is errors.SpaceError
+        assert str(again) == str(error) == "it is bent; got 2; allowed: 1. Straighten it."
