@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CPP := $(wildcard cpp/*.cpp cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
-CODE := src tests examples benchmarks
+CODE := src tests examples benchmarks studies
 
 .PHONY: demo test lint types docs bench sanitize format stub clean
 
 demo: $(VENV)/built
-	$(BIN)/python examples/robot_arm.py
+	$(BIN)/headwise study run demo --out runs/demo
+	$(BIN)/headwise report runs/demo --formats png
 
 test: $(VENV)/built
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -32,6 +33,8 @@ docs: $(VENV)/built
 # What can be measured here; `make bench PEERS=peers/bin/python` compares it with others' packages.
 bench: $(VENV)/built
 	$(BIN)/python -m benchmarks envs $(if $(PEERS),--peers $(PEERS))
+	$(BIN)/python -m benchmarks population
+	$(if $(PEERS),$(BIN)/python -m benchmarks training --rounds 3 --seconds 6 --peers $(PEERS))
 
 # Random calls of the compiled module under AddressSanitizer and UBSan, with every instruction set,
 # and the threads under ThreadSanitizer. Needs g++ and its sanitizer libraries.

@@ -511,11 +511,11 @@ NB_MODULE(_core, m) {
       .def_prop_ro(
           "heads",
           [](const PyVecEnv& self) {
-            std::vector<std::tuple<std::string, int, float, float>> rows;
+            std::vector<std::tuple<std::string, int, float, float, int>> rows;
             for (const Head& head : self.env().heads()) {
-              rows.emplace_back(head.name, head.options, head.low, head.high);
+              rows.emplace_back(head.name, head.options, head.low, head.high, head.levels);
             }
             return rows;
           },
-          "The heads, choices first: (name, options or 0, low, high).");
+          "The heads, choices first: (name, options or 0, low, high, different values or 0).");
 }

@@ -12,7 +12,8 @@ def make():
 
 if __name__ == "__main__":
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
-    agent = hw.Agent("ppo", make)  # agents x heads become one action, rewards the team's sum
+    # Agents x heads become one action. All earn the same, so the mean is the team's reward.
+    agent = hw.Agent("ppo", make, env_settings={"team_reward": "mean"})
     print(agent)
     agent.learn(steps)
     team = make()
@@ -21,5 +22,5 @@ if __name__ == "__main__":
     while team.agents:
         actions = agent.predict(observations, deterministic=True)  # a dict by agent
         observations, rewards, *_ = team.step(actions)
-        total += sum(rewards.values())
+        total += sum(rewards.values()) / len(rewards)
     print(f"return of the team: {total:.1f}")

@@ -18,17 +18,19 @@ struct Fault : std::runtime_error {
 };
 
 // One head of the action: `options` > 0 makes it a choice, otherwise it is a range. The bounds of a
-// choice are those of the number that drives it in a continuous view.
+// choice are those of the number that drives it in a continuous view. `levels` is how many
+// different things a number can mean, where that is few; 0 where every number is another.
 struct Head {
   std::string name;
   int options = 0;
   float low = -1.0f, high = 1.0f;
+  int levels = 0;
 };
 inline Head choice(std::string name, int options, float low = -1.0f, float high = 1.0f) {
-  return {std::move(name), options, low, high};
+  return {std::move(name), options, low, high, options};
 }
-inline Head range(std::string name, float low, float high) {
-  return {std::move(name), 0, low, high};
+inline Head range(std::string name, float low, float high, int levels = 0) {
+  return {std::move(name), 0, low, high, levels};
 }
 
 // The value that bin `b` of `n` stands for when both end points are bins.

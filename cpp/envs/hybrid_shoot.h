@@ -102,7 +102,7 @@ struct HybridShoot {
                independent() ? 0.0f : dead_reward};
       std::vector<Head> native = {choice("select", num_targets, 0.0f, 1.0f)};
       if (scalar_aim()) {
-        native.push_back(range("aim", 0.0f, 1.0f));
+        native.push_back(range("aim", 0.0f, 1.0f, hilbert_width * hilbert_width));
       } else {
         native.push_back(range("aim_x", 0.0f, 1.0f));
         native.push_back(range("aim_y", 0.0f, 1.0f));

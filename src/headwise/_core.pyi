@@ -87,5 +87,7 @@ class VecEnv:
     def obs_high(self) -> list[float]: ...
 
     @property
-    def heads(self) -> list[tuple[str, int, float, float]]:
-        """The heads, choices first: (name, options or 0, low, high)."""
+    def heads(self) -> list[tuple[str, int, float, float, int]]:
+        """
+        The heads, choices first: (name, options or 0, low, high, different values or 0).
+        """

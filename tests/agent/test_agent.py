@@ -63,7 +63,9 @@ def test_actions_come_in_the_environments_own_structure(algo):
 
 
 def test_the_front_door_of_the_readme():
-    agent = hw.Agent("ppo", gym.make("headwise/HybridShoot-v0"), factorization="vdn", seeds=3, **TINY)
+    agent = hw.Agent(
+        "ppo", gym.make("headwise/HybridShoot-v0"), factorization="vdn", seeds=3, **TINY
+    )
     agent.learn(64, progress=False)
     assert str(agent.evaluate(episodes=4)).endswith("over 3 seeds")
     option, aim = agent.predict(np.zeros(9, dtype=np.float32))
@@ -110,7 +112,9 @@ def test_a_team_acts_as_one():
 
 
 def test_settings_go_to_whom_they_belong():
-    agent = hw.Agent("ppo", "HybridShoot", factorization="qplex", mixer_width=8, lr=(1e-3, 1e-4), seeds=2, **TINY)
+    agent = hw.Agent(
+        "ppo", "HybridShoot", factorization="qplex", mixer_width=8, lr=(1e-3, 1e-4), seeds=2, **TINY
+    )
     assert agent.plan.factorization.mixer_width == 8
     assert agent.plan.config.lr == (1e-3, 1e-4)
     same = hw.Agent(PPO(hidden=(16,)), "HybridShoot", factorization=VDN(), num_envs=2)
@@ -131,7 +135,7 @@ def test_settings_go_to_whom_they_belong():
         ({"seeds": 0}, "seed"),
         ({"seeds": [1, 1]}, "twice"),
         ({"num_envs": 0}, "num_envs"),
-        ({"view": "hybird"}, "hybrid"),
+        ({"view": "hybridd"}, "hybrid"),
         ({"device": "tpu"}, "device"),
         ({"normalise_obs": "yes"}, "True or False"),
         ({"env_settings": {"num_target": 3}}, "Did you mean 'num_targets'"),
@@ -265,3 +269,16 @@ def test_a_learner_on_another_device_is_refused_where_there_is_none():
         pytest.skip("there is one")
     with pytest.raises(hw.ConfigError, match="device"):
         shoot(device="cuda")
+
+
+def test_an_exported_policy_acts_the_same(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    agent = shoot(normalise_obs=True).learn(64, progress=False)
+    agent.best().export(tmp_path / "x.onnx")
+    obs = np.random.default_rng(0).random((50, 9), dtype=np.float32)
+    option, aim = onnxruntime.InferenceSession(tmp_path / "x.onnx").run(None, {"observation": obs})
+    ours = agent.predict(obs, deterministic=True)
+    np.testing.assert_array_equal(option, ours[0])
+    np.testing.assert_allclose(aim, ours[1], atol=1e-5)
+    with pytest.raises(hw.ConfigError, match="path"):
+        agent.export(None)

@@ -83,7 +83,7 @@ def test_numbers_out_of_range(kind, settings, message):
 
 
 def test_a_misspelt_setting_gets_a_suggestion():
-    with pytest.raises(ConfigError, match="unknown ppo setting; got 'gae_lamda'.*'gae_lambda'"):
+    with pytest.raises(ConfigError, match=r"unknown ppo setting; got 'gae_lamda'.*'gae_lambda'"):
         config_from(PPO, {"gae_lamda": 0.9})
     assert config_from(PPO, {"lr": [1e-3, 2e-3]}).lr == (1e-3, 2e-3)
 

@@ -35,5 +35,5 @@ def test_nothing_is_said_without_weights():
 
 
 def test_a_misspelt_inspector_gets_a_suggestion():
-    with pytest.raises(ConfigError, match="unknown inspector; got 'decouple'.*'decoupler'"):
+    with pytest.raises(ConfigError, match=r"unknown inspector; got 'decouple'.*'decoupler'"):
         PPO(inspect="decouple")

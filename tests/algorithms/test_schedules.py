@@ -58,7 +58,7 @@ def test_the_target_entropy_moves_over_its_share_of_the_updates():
         "sac", target_entropy=0.8, target_entropy_end=0.2, target_entropy_share=0.5
     )
     assert learner.fraction.tolist() == pytest.approx([0.8, 0.8])
-    learner.updates = 62  # of 250 updates in all, half of 125
+    learner.updates.set(62)  # of 250 updates in all, half of 125
     assert learner.fraction.tolist() == pytest.approx([0.8 - 0.6 * 62 / 125] * 2)
-    learner.updates = 125
+    learner.updates.set(125)
     assert learner.fraction.tolist() == pytest.approx([0.2, 0.2])

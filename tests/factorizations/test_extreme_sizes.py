@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from cases import ONE_OF, PARAMETERS
 
 from headwise import ActionSpec, Choice, ConfigError, Range, SpaceError
 from headwise.algorithms import algorithms
@@ -19,6 +20,7 @@ SPECS = {
     "many": ActionSpec.of(a=Choice(10_000)),
     "many and one": ActionSpec.of(a=Choice(5_000), b=Choice(2)),
     "many heads": ActionSpec.of([Choice(2)] * 13),
+    "alternatives": ONE_OF,
 }
 
 
@@ -67,6 +69,15 @@ def test_every_size_acts_and_learns(algorithm, factorization, size):
     assert all(torch.isfinite(x).all() for x in metrics.values())
     assert learner.alive.all()
     spec.check(learner.policy(batch.obs.flatten(1, -2)).numpy())
+
+
+@pytest.mark.parametrize("factorization", [name for name in SIX if name != "joint"])
+@pytest.mark.parametrize("algorithm", ["ppo", "sac"])
+def test_alternatives_with_options_and_numbers_learn(algorithm, factorization):
+    learner, keys = learner_for(algorithm, factorization, PARAMETERS)
+    metrics = learner.update(some_batch(learner, keys, PARAMETERS), keys.at(0))
+    assert all(torch.isfinite(x).all() for x in metrics.values())
+    assert learner.alive.all()
 
 
 def test_every_one_of_ten_thousand_options_can_be_drawn():

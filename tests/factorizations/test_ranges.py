@@ -1,5 +1,7 @@
 """Distributions over Range heads against numerical integration."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -58,8 +60,7 @@ def test_bin_masses_against_numerical_integration(kind, bins):
     assert masses.shape == (5, bins)
     edges = np.linspace(-1, 1, bins + 1)
     expected = [
-        [mass(kind, c, low, high) for low, high in zip(edges, edges[1:], strict=False)]
-        for c in range(5)
+        [mass(kind, c, low, high) for low, high in itertools.pairwise(edges)] for c in range(5)
     ]
     tolerance = 3e-4 if kind == "beta" else 2e-6  # that of the quadrature
     np.testing.assert_allclose(masses.numpy(), expected, atol=tolerance)

@@ -76,13 +76,13 @@ def test_parameterised_actions_are_never_refused(algorithm, factorization, spec)
 
 
 def test_dqn_without_bins_says_what_to_do():
-    with pytest.raises(ConfigError, match="some heads are Ranges.*bins=11"):
+    with pytest.raises(ConfigError, match=r"some heads are Ranges.*bins=11"):
         build("dqn", "vdn", CONTINUOUS, bins=None)
 
 
 @pytest.mark.parametrize("factorization", ["qplex", "ar"])
 def test_soft_values_are_refused_where_there_are_none(factorization):
-    with pytest.raises(ConfigError, match="has no soft values.*one of independent, shared, vdn"):
+    with pytest.raises(ConfigError, match=r"has no soft values.*one of independent, shared, vdn"):
         build("dqn", factorization, DISCRETE, temperature=0.1)
     build("dqn", "vdn", DISCRETE, temperature=0.1)
 
@@ -116,6 +116,6 @@ def test_settings_of_factorizations_that_make_no_sense(name, settings, message):
 
 def test_a_misspelt_factorization_gets_a_suggestion():
     with pytest.raises(
-        ConfigError, match="unknown factorization; got 'qplx'.*Did you mean 'qplex'"
+        ConfigError, match=r"unknown factorization; got 'qplx'.*Did you mean 'qplex'"
     ):
         factorizations.get("qplx")

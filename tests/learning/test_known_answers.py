@@ -16,7 +16,7 @@ SETTINGS = {  # short runs, so large steps
     "ppo": {"rollout": 256, "minibatch": 128, "lr": 5e-3, "entropy_coef": 0.003},
     "dqn": {"replay": 4000, "batch_size": 64, "warmup": 128, "lr": 1e-2, "tau": 0.1},
     "sac": {
-        "replay": 4000, "batch_size": 64, "warmup": 128, "lr": 5e-3, "tau": 0.1,
+        "replay": 4000, "batch_size": 64, "warmup": 128, "lr": 3e-3, "tau": 0.1,
         "target_entropy": 0.05, "first_temperature": 0.05,
     },
 }  # fmt: skip
@@ -24,14 +24,20 @@ EXPLORE = {  # to find a needle one must look around
     "dqn": {"bins": 9, "epsilon_start": 1.0, "epsilon_share": 0.5},
     "sac": {"target_entropy": 0.2, "first_temperature": 0.2},
 }
-STEPS = {"ppo": 4096, "dqn": 1200, "sac": 1600}
+STEPS = {"ppo": 4096, "dqn": 1200, "sac": 1000}
 LONGER = {  # what must be found among many, or to the digit
     ("ppo", "aim"): 6144,
     ("ppo", "choose-and-aim"): 6144,
     ("dqn", "agree-context"): 2400,
+    ("sac", "context"): 1600,
+    ("sac", "agree"): 1600,
+    ("sac", "spare-head"): 1600,
     ("sac", "agree-context"): 2400,
-    ("sac", "choose-and-aim"): 3200,
+    ("sac", "aim"): 2800,
+    ("sac", "choose-and-aim"): 4800,
 }
+
+TUNED = {("sac", "aim"): {"lr": 5e-3}, ("sac", "choose-and-aim"): {"lr": 5e-3}}
 
 FACTORED = {  # what a value or policy without interaction between heads cannot represent
     ("agree", "dqn"): {"shared", "vdn", "qplex", "independent"},
@@ -72,6 +78,7 @@ def cells(names):
 def trained(algorithm, factorization, probe, **more):
     env = probes.get(probe)(SEEDS, 16)
     settings = {"hidden": (32, 32), "gamma": GAMMA, **SETTINGS[algorithm], **more}
+    settings |= TUNED.get((algorithm, probe), {})
     steps = LONGER.get((algorithm, probe), STEPS[algorithm])
     config = algorithms.get(algorithm)(**settings)
     kind = factorizations.get(factorization)

@@ -86,6 +86,4 @@ def test_tensor_operations_give_the_same_numbers(step):
     for stream in (Stream.INIT, Stream.EVALUATE):
         expected = keys.uniform(stream, step, (37,))
         assert torch.equal(tensor_uniforms(bits, 37, int(stream), step), expected)
-        assert torch.equal(
-            tensor_uniforms(bits, 37, int(stream), torch.tensor(step)), expected
-        )
+        assert torch.equal(tensor_uniforms(bits, 37, int(stream), torch.tensor(step)), expected)

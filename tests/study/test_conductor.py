@@ -55,6 +55,9 @@ def test_every_run_is_in_the_store(tmp_path, undisturbed):
         names = set(store.metrics(run.id).name)
         assert names >= {"train/grad_norm"}
         if run.algorithm == "ppo":
+            # 9 observations, two layers of 8, three options and the means of two numbers:
+            # 9 * 8 + 8 * 8 + 8 * 5 = 176 multiplications, and as many additions.
+            assert result["act_flops"] == 352
             assert "heads/select/entropy" in names
         made = store.fingerprint(run.id)
         assert len(made["packed_with"]) == 3

@@ -35,12 +35,10 @@ from headwise.study.progress import Progress
 
 if __name__ == "__main__":
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    cluster.wait_for_nodes()
 
-    def trains():
-        # The worker of the first node is at work when a child of its raylet bears the task's name.
-        (raylet,) = nodes[0].all_processes["raylet"]
+    def busy(node):
+        # A worker is at work when a child of its node's raylet bears the task's name.
+        (raylet,) = node.all_processes["raylet"]
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 parent = path.joinpath("stat").read_text().rpartition(")")[2].split()[1]
@@ -51,15 +49,19 @@ if __name__ == "__main__":
                 return True
         return False
 
-    def kill():
-        while not trains():
+    def kill(nodes):
+        while not (busy_nodes := [node for node in nodes if busy(node)]):
             time.sleep(0.05)
-        cluster.remove_node(nodes[0], allow_graceful=False)
+        cluster.remove_node(busy_nodes[0], allow_graceful=False)
         print("killed", flush=True)
 
-    threading.Thread(target=kill, daemon=True).start()
-
     class Watched(Progress):
+        def __enter__(self):
+            # Now the driver is there, so it lives on the head and not on one of these.
+            nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+            threading.Thread(target=kill, args=(nodes,), daemon=True).start()
+            return super().__enter__()
+
         def dropped(self, pack):
             print("lost", len(pack.runs), flush=True)
             super().dropped(pack)
@@ -80,7 +82,7 @@ def test_a_cluster_that_loses_a_worker_finishes_the_study(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=200,
     )
     assert done.returncode == 0, done.stderr
     for said in ("killed", "lost 2", "finished 6 failed 0"):
@@ -121,7 +123,7 @@ def test_without_an_address_one_is_started_here(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=200,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "2"

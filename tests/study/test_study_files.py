@@ -18,7 +18,10 @@ CELLS = {  # and seeds
     "lambda_sweep": (20, 8),
     "paper": (220, 5),
     "demo": (14, 8),
+    "learning": (48, 3),
 }
+NAMES = {"learning": "learning-ppo"}
+"""Of studies that are called otherwise than their files."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,10 +37,11 @@ def test_all_are_listed_here():
 def test_plans(name):
     study = load_study(name)
     cells, seeds = CELLS[name]
-    assert (study.name, len(study.cells), len(study.seeds)) == (name, cells, seeds)
+    title = NAMES.get(name, name)
+    assert (study.name, len(study.cells), len(study.seeds)) == (title, cells, seeds)
     assert len({run.id for run in study.runs()}) == cells * seeds
     smoke = load_study(name, smoke=True)
-    assert smoke.name == f"{name}-smoke"
+    assert smoke.name == f"{title}-smoke"
     assert len(smoke.cells) == cells
     assert [c.title for c in smoke.cells] == [c.title for c in study.cells]
 
@@ -88,7 +92,7 @@ def test_the_paper_has_44_cells_of_each_environment():
     }
 
 
-# environment, view, algorithm: steps, gamma, then rollout, minibatch and epochs, or replay and batch
+# environment, view, algorithm: steps, gamma; then rollout, minibatch, epochs, or replay, batch
 APPENDIX = """
 push discrete ppo 2000000 .98 4096 128 4
 push discrete sac 1000000 .98 50000 128

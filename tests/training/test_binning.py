@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from headwise import ActionSpec, Choice, Range, SpaceError
+from headwise.envs.make import make_vec
 from headwise.errors import ConfigError
 from headwise.training.binning import Binning
 
@@ -40,3 +41,16 @@ def test_one_number_is_for_every_range():
 def test_bins_that_make_no_sense(bins, error, message):
     with pytest.raises(error, match=message):
         Binning(SPEC, bins)
+
+
+def test_bins_that_cannot_reach_every_value_are_pointed_out(caplog):
+    """Eleven bins along a curve of 256 cells can aim at eleven of them."""
+    env = make_vec("HybridShoot", [0], 1, mode="independent", view="hybrid")
+    Binning(env.spec, 11)
+    assert "11 bins of the head 'aim' reach 11 of its 256 different values" in caplog.text
+    assert "bins={'aim': 256}" in caplog.text
+    caplog.clear()
+    Binning(env.spec, {"aim": 256})
+    Binning(make_vec("HybridShoot", [0], 1, mode="dependent", view="hybrid").spec, 11)
+    Binning(make_vec("Platform", [0], 1, view="continuous").spec, 3)  # a kind has three values
+    assert not caplog.text

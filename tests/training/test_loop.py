@@ -135,6 +135,17 @@ def test_a_diverged_member_is_reported_once_and_the_others_go_on(caplog):
     assert agent.best_member != 1
 
 
+def test_a_temperature_that_runs_away_is_pointed_out_once(caplog):
+    """The paper's failure on HybridShoot, and its cure in the message."""
+    agent = small_agent("sac", seeds=2, first_temperature=60.0, lr=1e-6)
+    agent.learn(600, progress=False, log_every=100)
+    assert caplog.text.count("A temperature has run away") == 1
+    assert "target_entropy=0.1" in caplog.text
+    caplog.clear()
+    small_agent("sac", seeds=2).learn(600, progress=False, log_every=100)
+    assert "temperature" not in caplog.text
+
+
 def test_threads_are_restored_and_never_more_than_members(monkeypatch):
     seen = []
     agent = small_agent(seeds=1)

@@ -102,7 +102,10 @@ def test_tensorboard_has_a_run_for_each_seed_under_the_names_of_the_field(tmp_pa
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     write(hw.TensorBoardSink(tmp_path), 100, 200, 300)
     write(hw.TensorBoardSink(tmp_path), 300, 400, start=200)
-    for seed, tags in ((3, {"rollout/ep_rew_mean", "heads/arm[0]/entropy"}), (8, {"heads/arm[0]/entropy"})):  # fmt: skip
+    for seed, tags in (
+        (3, {"rollout/ep_rew_mean", "heads/arm[0]/entropy"}),
+        (8, {"heads/arm[0]/entropy"}),
+    ):
         log = events.EventAccumulator(str(tmp_path / f"seed_{seed}"))
         log.Reload()
         assert set(log.Tags()["scalars"]) == tags
@@ -164,8 +167,10 @@ def test_mlflow_gets_a_run_for_each_seed(monkeypatch):
     write(hw.MLflowSink("headwise", "night", tracking_uri="file:x"), 100)
     assert calls[0] == ("client", "file:x")
     assert calls[1] == (
-        "log", "night-seed3", [("rollout/ep_rew_mean", 1.5, 100), ("heads/arm_0_/entropy", 0.25, 100)],
-    )  # fmt: skip
+        "log",
+        "night-seed3",
+        [("rollout/ep_rew_mean", 1.5, 100), ("heads/arm_0_/entropy", 0.25, 100)],
+    )
     assert calls[-1] == ("end", "night-seed8")
     assert metric_name("heads/arm[0]/entropy") == "heads/arm_0_/entropy"
 

@@ -15,6 +15,7 @@ from headwise.agent.face import Face
 from headwise.agent.importance import head_importance
 from headwise.agent.late_env import LateEnv
 from headwise.agent.plan import Plan, checked_count
+from headwise.agent.ship import export_member
 from headwise.agent.storage import Parts, load_parts, load_state, save_parts
 from headwise.agent.world import World
 from headwise.algorithms import AlgorithmConfig
@@ -288,9 +289,9 @@ class Agent:
             env, loop.obs = self._env, None
         else:
             seeds = fresh_seeds(loop.keys, _EVALUATE, seed)
-            env = world.vec(seeds, min(episodes, self.plan.num_envs))
+            env = world.vec(seeds, self.plan.num_envs)
         try:
-            with training_threads(len(self.seeds)):
+            with training_threads(len(self.seeds), loop.keys.device):
                 found = evaluate_loop(loop, env, episodes, deterministic=deterministic)
         finally:
             if env is not self._env:
@@ -361,28 +362,19 @@ class Agent:
             agent._scores = state["scores"]["scores"].cpu().numpy()
         return agent
 
-    def export(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Writes the best member's policy as ONNX, to run without Headwise.
+    def export(
+        self, path: str | os.PathLike[str], *, sampling: bool = False, masks: bool = False
+    ) -> None:
+        """Writes the best member's policy to run without Headwise: as ONNX, or `.pt2` for torch.
 
         Args:
             path: The file.
-            **options: Of `headwise.export.export_onnx`, for example `sampling=True`.
+            sampling: Whether actions are drawn, by uniform numbers that are one more input.
+            masks: Whether it takes masks as an input.
         """
-        from headwise.export import deploy, export_onnx
-
-        loop, face = self._loop, self.face
-        policy = deploy(
-            loop.algorithm,
-            self.plan.config,
-            self.plan.factorization,
-            face.spec,
-            face.codec.observations,
-            face.codec.actions,
-            view=face.codec.view,
-            normaliser=loop.normaliser,
-            member=self.best_member,
+        export_member(
+            self._loop, self.plan, self.face, self.best_member, path, sampling=sampling, masks=masks
         )
-        export_onnx(policy, path, **options)
 
     def close(self) -> None:
         """Lets go of the environment."""

@@ -131,7 +131,8 @@ class Face:
             )
         except (KeyError, TypeError, HeadwiseError) as error:
             raise CheckpointError(
-                "the checkpoint does not describe its spaces", got=str(error) or repr(error)
+                "the checkpoint does not describe its spaces",
+                got=(str(error) or repr(error)).rstrip("."),
             ) from error
 
 

@@ -103,6 +103,7 @@ class Plan:
     @classmethod
     def from_json(cls, form: Any, device: str) -> Plan:
         """The way back, from a file that may be anything."""
+        place = _device(device)
         try:
             total = form["total_steps"]
             if total is not None and (not isinstance(total, int) or total < 1):
@@ -115,12 +116,13 @@ class Plan:
                 num_envs=form["num_envs"],
                 normalise_obs=form["normalise_obs"],
                 normalise_reward=form["normalise_reward"],
-                device=_device(device),
+                device=place,
                 total_steps=total,
             )
         except (KeyError, TypeError, ValueError, HeadwiseError) as error:
             raise CheckpointError(
-                "the settings in the checkpoint cannot be used", got=str(error) or repr(error)
+                "the settings in the checkpoint cannot be used",
+                got=(str(error) or repr(error)).rstrip("."),
             ) from error
 
 

@@ -85,10 +85,10 @@ def load_state(loop: Loop, state: State, *, learner_only: bool = False) -> None:
 
 def versions() -> dict[str, str]:
     """What a run was made with."""
-    import headwise
+    from headwise import __version__
 
     return {
-        "headwise": headwise.__version__,
+        "headwise": __version__,
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),

@@ -29,18 +29,16 @@ class Temperatures(nn.Module):
         self, layout: Layout, keys: Keys, first: float, *, per_head: bool, lr: Tensor
     ) -> None:
         super().__init__()
-        is_choice = torch.zeros(layout.num_heads, dtype=torch.bool, device=layout.device)
-        is_choice[layout.choices] = True
         groups = torch.arange(layout.num_heads, device=layout.device)
         if not per_head:
-            groups = torch.where(is_choice, 0, 1)
+            groups = torch.where(layout.is_choice, 0, 1)
             groups = groups - groups.min()  # one kind of head alone is group 0
         num_groups = int(groups.max()) + 1
         self._group = groups
         self._members_of = torch.nn.functional.one_hot(groups, num_groups).float()  # (H, groups)
         most = [math.log(n) if n else 0.0 for n in layout.spec.cardinalities]
         self._most = torch.tensor(most, device=layout.device)
-        self._is_choice = is_choice
+        self._is_choice = layout.is_choice
         shape = (keys.num_members, num_groups)
         self.log_alpha = nn.Parameter(torch.full(shape, math.log(first), device=layout.device))
         self.optimiser = Adam(Packed(self), lr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tyro
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headwise.agent import Agent
+from headwise.algorithms.base import RolloutPlan
 from headwise.envs.make import make_vec
 from headwise.envs.reference import random_policy
 from headwise.envs.registration import NATIVE_NAMES, env_id
@@ -65,13 +67,19 @@ def env_rate(name: str, slots: int, seconds: float) -> float:
     return _rate(play, seconds) * slots
 
 
-def training_rate(algo: str, env: str, seeds: int, seconds: float, device: str) -> float:
+def training_rate(
+    algo: str, env: str, seeds: int, seconds: float, device: str = "cpu", **settings: Any
+) -> float:
     """Environment steps a second of all seeds, updates included."""
-    agent = Agent(algo, env, seeds=seeds, device=device)
-    loop = agent.loop
-    # An update comes after thousands of steps; whole rounds are timed, not the quiet in between.
-    per_round = max(4096, loop.env.num_slots)
-    loop.run(per_round)
+    loop = Agent(algo, env, seeds=seeds, device=device, **settings).loop
+    plan, slots = loop.algorithm.plan, loop.env.num_slots
+    # Whole rounds of acting and learning are timed, after everything has happened once.
+    if isinstance(plan, RolloutPlan):
+        per_round = plan.length * slots
+        loop.run(per_round)
+    else:
+        per_round = 16 * slots
+        loop.run(plan.warmup + per_round)
 
     def train(number: int) -> None:
         loop.run(loop.env_steps + per_round)

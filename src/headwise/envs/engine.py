@@ -78,7 +78,10 @@ class Engine:
         self.max_episode_steps = self._core.time_limit
         self.spec = ActionSpec(
             tuple(head for head, *_ in self._core.heads),
-            tuple(Choice(n) if n else Range(low, high) for _, n, low, high in self._core.heads),
+            tuple(
+                Choice(n) if n else Range(low, high, levels)
+                for _, n, low, high, levels in self._core.heads
+            ),
         )
         self.obs_low = np.array(self._core.obs_low, dtype=np.float32)
         self.obs_high = np.array(self._core.obs_high, dtype=np.float32)

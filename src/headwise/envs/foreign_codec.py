@@ -46,6 +46,11 @@ class EnvCodec:
         bounds: Mapping[str, Bounds] | None = None,
         masks: bool = True,
     ) -> None:
+        for name, space in (("observation", observation_space), ("action", action_space)):
+            if not isinstance(space, spaces.Space | Mapping):
+                raise SpaceError(
+                    f"the {name} space is none", got=space, allowed="Gymnasium's spaces"
+                )
         self.observation_space, self.action_space = observation_space, action_space
         self.settings = {"view": view, "bins": bins, "bounds": bounds, "masks": masks}
         """How it was made, to make it again."""

@@ -26,6 +26,8 @@ class Layout:
         self.spec = spec
         self.device = torch.device(device)
         is_choice = torch.as_tensor(np.array(spec.is_choice))
+        self.is_choice = is_choice.to(device)
+        """Which heads are Choices, (H,)."""
         self.choices = torch.nonzero(is_choice).flatten().to(device)
         """Columns of the Choice heads, (D,)."""
         self.ranges = torch.nonzero(~is_choice).flatten().to(device)

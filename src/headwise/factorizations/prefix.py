@@ -36,6 +36,10 @@ class Prefix:
         self._options = torch.tensor(
             [i for i, n in enumerate(is_number) if not n], dtype=torch.long
         )
+        self._number_heads = self._numbers.tolist()
+        self._places = torch.tensor(
+            [layout.choice_of[head] for head in self._options.tolist()], dtype=torch.long
+        )
         sizes = [spec.cardinalities[int(i)] for i in self._options]
         self._width = max(sizes, default=0)
         exists = torch.arange(self._width) < torch.tensor(sizes).unsqueeze(-1)
@@ -53,7 +57,9 @@ class Prefix:
         bins = [float(spec.cardinalities[int(i)]) for i in self._numbers]
         self._scale = torch.tensor([2.0 / (n - 1.0) if n > 1 else 1.0 for n in bins])
         self._shift = torch.tensor([-1.0 if n > 1 else 0.0 for n in bins])
-        for name in ("_numbers", "_options", "_kept", "_owner", "visible", "_scale", "_shift"):
+        for name in (
+            "_numbers", "_options", "_places", "_kept", "_owner", "visible", "_scale", "_shift",
+        ):  # fmt: skip
             setattr(self, name, getattr(self, name).to(layout.device))
 
     def embed(self, action: Tensor) -> Tensor:
@@ -72,12 +78,11 @@ class Prefix:
         """The same with options given as weights (..., D, K), so that gradients reach them."""
         layout, parts = self.layout, []
         if len(self._options):
-            places = [layout.choice_of[int(head)] for head in self._options.tolist()]
-            weights = options[..., places, : self._width].flatten(-2)
+            weights = options.index_select(-2, self._places)[..., : self._width].flatten(-2)
             parts.append(weights.index_select(-1, self._kept))
         if len(self._numbers):
             columns = []
-            for head in self._numbers.tolist():
+            for head in self._number_heads:
                 if head in layout.choice_of:  # a cut-up Range: the mean number of its bin
                     weights = options[..., layout.choice_of[head], :]
                     number = torch.arange(weights.shape[-1], device=weights.device)

@@ -117,6 +117,4 @@ class ConcatSoft:
 
     def _entropy(self, heads: Heads, log_prob: Tensor) -> Tensor:
         """Of each head: exact for a Choice, minus the log-density drawn for a Range."""
-        is_choice = torch.zeros(self.layout.num_heads, dtype=torch.bool, device=log_prob.device)
-        is_choice[self.layout.choices] = True
-        return torch.where(is_choice, heads.entropy(), -log_prob)
+        return torch.where(self.layout.is_choice, heads.entropy(), -log_prob)

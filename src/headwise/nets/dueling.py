@@ -61,9 +61,7 @@ class Dueling(nn.Module):
         return self.value(for_value).squeeze(-1), self.advantage(for_advantage)
 
     def value_alone(self, x: Tensor) -> Tensor:
-        """The value (..., B) at half the price: the layer above it is left out where it serves
-        the advantages.
-        """
+        """The value (..., B) at half the price: without the half above it that advantages need."""
         embedding = tanh(self.embedding.first(self.embedding_size // 2, self.encoder(x)))
         return self.value(embedding).squeeze(-1)  # type: ignore[no-any-return]
 

@@ -63,7 +63,7 @@ class Keys:
         return len(self.seeds)
 
     def uniform(self, stream: Stream, step: int | Tensor, shape: Sequence[int]) -> Tensor:
-        """Numbers in [0, 1), float32, shape (P, *shape); on a GPU the step may be a tensor there."""
+        """Numbers in [0, 1), float32, (P, *shape); on a GPU the step may be a tensor there."""
         out = torch.empty(self.num_members, math.prod(shape), device=self.device)
         if isinstance(step, int) and self.device.type == "cpu":
             from headwise import _core

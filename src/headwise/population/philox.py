@@ -1,7 +1,8 @@
 """Philox4x32-10 on devices other than the CPU: the same words as `cpp/core/rng.h`.
 
-On CUDA it is one Triton kernel, which reads the step from the device's memory and so can be captured
-in a CUDA graph. The same in tensor operations is for other devices, and the oracle of the kernel.
+On CUDA it is one Triton kernel, which reads the step from the device's memory and so can be
+captured in a CUDA graph. The same in tensor operations is for other devices, and the kernel's
+oracle.
 """
 
 from __future__ import annotations

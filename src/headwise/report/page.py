@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from html import escape
+from importlib.metadata import version
 from importlib.resources import files
 from string import Template
 from typing import Any
 
-from headwise import __version__
 from headwise.report.claims import Entry, Verdict
 from headwise.report.figures.figure import Figure, plain
 from headwise.report.names import (
@@ -74,7 +74,7 @@ def render_page(
     abouts = dict.fromkeys(store.about for store in stores if store.about)
     return Template(_asset("page.html")).substitute(
         title=escape("Headwise report: " + ", ".join(names)),
-        version=escape(__version__),
+        version=escape(version("headwise")),
         about=escape(" ".join(abouts)),
         tiles=_tiles(stores, entries),
         parts="".join(f'<a href="#{slug(name)}">{escape(name)}</a>' for name in SECTIONS),

@@ -81,7 +81,11 @@ class Sweep:
 
     def where(self, **conditions: str | tuple[str, ...]) -> list[Cell]:
         """The cells that meet all conditions, and have scores."""
-        return [cell for cell in self.cells if cell.scores.size and _meets(cell, conditions)]
+        return [cell for cell in self.every(**conditions) if cell.scores.size]
+
+    def every(self, **conditions: str | tuple[str, ...]) -> list[Cell]:
+        """The cells that meet all conditions, also those in which no episode has ended."""
+        return [cell for cell in self.cells if _meets(cell, conditions)]
 
     # --- means with bootstrap samples, on the paper's scale -------------------------------------
 

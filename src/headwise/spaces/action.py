@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -42,6 +42,9 @@ class Range:
 
     low: float
     high: float
+    levels: int = field(default=0, compare=False)
+    """How many different things the number can mean, where they are few: an environment may round
+    it. 0 where every number is another."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.high - self.low < math.inf:

@@ -70,7 +70,7 @@ def spec_to_json(spec: ActionSpec) -> dict[str, Any]:
     heads = [
         {"options": head.n, "ordered": head.ordered}
         if isinstance(head, Choice)
-        else {"low": head.low, "high": head.high}
+        else {"low": head.low, "high": head.high, "levels": head.levels}
         for head in spec.heads
     ]
     conditions = [
@@ -86,7 +86,7 @@ def spec_from_json(form: Any) -> ActionSpec:
         heads = tuple(
             Choice(head["options"], bool(head["ordered"]))
             if "options" in head
-            else Range(float(head["low"]), float(head["high"]))
+            else Range(float(head["low"]), float(head["high"]), int(head.get("levels", 0)))
             for head in form["heads"]
         )
         conditions = tuple(

@@ -81,7 +81,7 @@ class View:
                 table = bin_values(head.low, head.high, bins_of[name], rule)
                 head = Choice(bins_of[name], ordered=True)
             elif not discrete and isinstance(head, Choice):
-                head = Range(-1.0, 1.0)
+                head = Range(-1.0, 1.0, head.n)
             heads.append(head)
             tables.append(table)
         conditions = tuple(

@@ -34,7 +34,7 @@ MAX_LOSSES = 3
 _POLL = 1.0
 """Seconds between two looks at what other runners are doing."""
 
-for _name in ("local", "inline", "ray"):  # each registers itself
+for _name in ("local", "inline", "streams", "ray"):  # each registers itself
     import_module(f"headwise.study.executors.{_name}")
 
 
@@ -43,7 +43,8 @@ class Options:
     """How to run a study; nothing here changes a result."""
 
     executor: str = "local"
-    """Where to train: `local` processes, this process (`inline`), or a `ray` cluster."""
+    """Where to train: `local` processes, this process (`inline`), the `streams` of one GPU, or a
+    `ray` cluster."""
     workers: int | None = None
     """Packs trained at the same time; one for each core if not given."""
     address: str | None = None

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import headwise
+from headwise import __version__
 
 _PACKAGES = ("torch", "numpy", "gymnasium", "envpool", "pyarrow", "ray")
 
@@ -19,7 +19,7 @@ _PACKAGES = ("torch", "numpy", "gymnasium", "envpool", "pyarrow", "ray")
 def fingerprint() -> dict[str, Any]:
     """The machine and the software, measured once in a process."""
     return {
-        "headwise": headwise.__version__,
+        "headwise": __version__,
         "python": platform.python_version(),
         "packages": {name: found for name in _PACKAGES if (found := _version(name))},
         "commit": _commit(),

@@ -11,17 +11,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.algorithms.base import Metrics
 from headwise.envs.make import make_vec
 from headwise.population import Adam
 from headwise.study.cells import configs_of
 from headwise.study.clocked import Clocked
 from headwise.study.fingerprint import fingerprint
+from headwise.study.flops import act_flops
 from headwise.study.measures import measures
 from headwise.study.planner import Pack
 from headwise.study.result import EpisodeTable, MetricTable, RunResult
 from headwise.training.build import make_loop
 from headwise.training.loop import Loop
+from headwise.training.pinned import pinned
+from headwise.training.report import metric_columns
 
 POINTS = 200
 """How often metrics are kept over a run, at most."""
@@ -33,6 +35,8 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     seeds = [run.seed for run in pack.runs]
     view = {} if first.view is None else {"view": first.view}
     settings = {**first.env_settings, **view, "num_threads": env_threads}
+    if device != "cpu":
+        settings["allocate"] = pinned
     env = make_vec(first.env, seeds, first.num_envs, **settings)
     config, factorization = configs_of(
         first.algorithm, pack.settings(), first.factorization, first.factorization_settings
@@ -58,7 +62,7 @@ def train_pack(
     loop = make_pack_loop(pack, device)
     clocked = Clocked(loop.algorithm)
     loop.algorithm = clocked
-    log = _MetricLog(len(pack.runs), list(loop.binning.spec.names))
+    log = _MetricLog(len(pack.runs))
     diverged_at: dict[int, int] = {}
     try:
         for part in range(1, POINTS + 1):
@@ -68,12 +72,15 @@ def train_pack(
                 diverged_at.setdefault(member, loop.env_steps)
             if on_steps is not None:
                 on_steps(min(loop.env_steps, pack.steps))
+        wall = time.perf_counter() - start
+        flops = act_flops(loop)
     finally:
         loop.env.close()
     share = 1.0 / len(pack.runs)
-    wall = (time.perf_counter() - start) * share
+    wall *= share
     common = {
         "num_parameters": num_parameters(clocked.inner),
+        "act_flops": flops,
         "updates": loop.updates,
         "update_ms": _scaled(clocked.updating.mean_ms, share),
         "act_ms": _scaled(clocked.acting.mean_ms, share),
@@ -111,26 +118,10 @@ def num_parameters(algorithm: object) -> int:
     return sum(optimiser.packed.num_parameters for optimiser in optimisers)
 
 
-def flat_metrics(metrics: Metrics, heads: list[str]) -> dict[str, NDArray[np.float32]]:
-    """Metrics as one column (P,) for each name; a head's become `heads/<head>/<metric>`."""
-    flat: dict[str, NDArray[np.float32]] = {}
-    for name, tensor in metrics.items():
-        values = tensor.detach().to(device="cpu", dtype=torch.float32).numpy()
-        if values.ndim == 1:
-            flat[name] = values
-            continue
-        columns = heads if values.shape[1] == len(heads) else ["joint"]
-        assert values.shape[1] == len(columns), f"{name} has {values.shape[1]} columns"
-        for column, head in enumerate(columns):
-            flat[f"heads/{head}/{name.removeprefix('heads/')}"] = values[:, column]
-    return flat
-
-
 class _MetricLog:
     """Metrics as they come, kept by member at the end."""
 
-    def __init__(self, num_members: int, heads: list[str]) -> None:
-        self._heads = heads
+    def __init__(self, num_members: int) -> None:
         self._updates = 0
         self._steps: list[int] = []
         self._names: list[str] = []
@@ -142,10 +133,10 @@ class _MetricLog:
         if loop.updates == self._updates:
             return
         self._updates = loop.updates
-        for name, values in flat_metrics(loop.metrics, self._heads).items():
+        for name, values in metric_columns(loop).items():
             self._steps.append(loop.env_steps)
             self._names.append(name)
-            self._rows.append(values.copy())
+            self._rows.append(values.astype(np.float32))
 
     def of_member(self, member: int) -> MetricTable:
         """The table of one member."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from headwise.spaces import ActionSpec, Choice, View
+from headwise.spaces import ActionSpec, Choice, Range, View
+
+logger = logging.getLogger(__name__)
 
 
 class Binning:
@@ -26,6 +29,7 @@ class Binning:
         device: torch.device | str = "cpu",
     ) -> None:
         self.spec = spec if bins is None else View(spec, "discrete", bins=bins).spec
+        _warn_of_gaps(spec, self.spec)
         pairs = zip(spec.heads, self.spec.heads, strict=True)
         # Bin b of n, both ends included, is the unit value 2 b / (n - 1) - 1.
         steps = [
@@ -40,3 +44,14 @@ class Binning:
     def to_env(self, action: Tensor) -> Tensor:
         """Actions of the learner (..., H) with every bin as a unit value."""
         return torch.addcmul(self._shift, action, self._scale) if self._any else action
+
+
+def _warn_of_gaps(spec: ActionSpec, binned: ActionSpec) -> None:
+    """Says so where a head has more different values than bins: some can never be chosen."""
+    for name, old, new in zip(spec.names, spec.heads, binned.heads, strict=True):
+        if isinstance(old, Range) and isinstance(new, Choice) and new.n < old.levels:
+            logger.warning(
+                "%d bins of the head %r reach %d of its %d different values, so the others can "
+                "never be chosen, however long it learns. Give it more: bins={%r: %d}.",
+                new.n, name, new.n, old.levels, name, old.levels,
+            )  # fmt: skip

@@ -77,6 +77,7 @@ class Watch:
         saver: Saver | None = None,
         log_every: int = 1000,
     ) -> None:
+        _check_watchers(sinks, callbacks)
         self._loop, self._total = loop, total
         self._sinks, self._callbacks = sinks, callbacks
         self._progress, self._saver = progress, saver
@@ -86,6 +87,7 @@ class Watch:
         self._next_display = 0.0
         self._started, self._first_step = time.monotonic(), loop.env_steps
         self._diverged = ~loop.algorithm.alive.cpu().numpy()
+        self._warned_of_temperature = False
         self._stack = ExitStack()
         self.interrupted = False
         """Whether Ctrl-C was pressed."""
@@ -141,10 +143,24 @@ class Watch:
                     report.step,
                 )
         self._diverged = ~report.alive
+        self._warn_of_temperature(report)
         for sink in self._sinks:
             sink.write(report)
         answers = [callback(report) for callback in self._callbacks]
         return any(answer is True or answer is np.True_ for answer in answers)
+
+    def _warn_of_temperature(self, report: Report) -> None:
+        """A temperature without bound drowns the reward; its target entropy is out of reach."""
+        hot = self._loop.metrics.get("warn/temperature")
+        if self._warned_of_temperature or hot is None or not bool(hot.any()):
+            return
+        self._warned_of_temperature = True
+        logger.warning(
+            "A temperature has run away by step %d: the heads cannot be as random as "
+            "target_entropy asks and still earn anything. Lower it: target_entropy=0.1, or let it "
+            "fall, target_entropy_end=0.05.",
+            report.step,
+        )
 
     def _report(self) -> Report:
         seconds = max(time.monotonic() - self._started, 1e-9)
@@ -155,6 +171,22 @@ class Watch:
         if self.interrupted:  # pressed twice: at once
             raise KeyboardInterrupt
         self.interrupted = True
+
+
+def _check_watchers(sinks: object, callbacks: object) -> None:
+    for name, given in (("sinks", sinks), ("callbacks", callbacks)):
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise ConfigError(f"{name} must be a list", got=repr(given), allowed=f"{name}=[...]")
+        for one in given:
+            if name == "callbacks" and not callable(one):
+                raise ConfigError(
+                    "a callback must be callable", got=repr(one), allowed="a function of a Report"
+                )
+            calls = ("open", "write", "flush", "close")
+            if name == "sinks" and not all(callable(getattr(one, c, None)) for c in calls):
+                raise ConfigError(
+                    "this is no sink", got=repr(one), allowed=f"something with {', '.join(calls)}"
+                )
 
 
 @contextmanager

@@ -8,6 +8,8 @@ for the device. No other file knows whether code is captured.
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -17,6 +19,8 @@ T = TypeVar("T")
 
 WARM_UP = 3
 """Runs before the capture; libraries set themselves up in them. They count like any other run."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Populations may train in threads of one process; a capture empties caches that they share."""
 
 
 class Captured(Generic[T]):
@@ -62,17 +66,31 @@ class Captured(Generic[T]):
         return result
 
     def _aside(self) -> T:
-        """A run on a stream of its own, as the capture will be."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
+        """A run on the stream that the capture will be on."""
+        current, stream = torch.cuda.current_stream(), _capture_stream()
+        stream.wait_stream(current)
         with torch.cuda.stream(stream):
             result = self._body()
-        torch.cuda.current_stream().wait_stream(stream)
+        current.wait_stream(stream)
         return result
 
     def _capture(self, bundle: int) -> tuple[torch.cuda.CUDAGraph, T]:
         graph = torch.cuda.CUDAGraph()
-        # Other threads may talk to the device meanwhile: environments of another population do.
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        # Other threads may talk to the device meanwhile, each on a stream of its own.
+        with (
+            _ONE_AT_A_TIME,
+            torch.cuda.graph(graph, stream=_capture_stream(), capture_error_mode="thread_local"),
+        ):
             result = self._repeated(bundle)
         return graph, result
+
+
+def _capture_stream() -> torch.cuda.Stream:
+    """The current stream; the default one cannot be captured, so another stands in for it."""
+    current = torch.cuda.current_stream()
+    return current if current != torch.cuda.default_stream() else _spare_stream(current.device)
+
+
+@functools.cache
+def _spare_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

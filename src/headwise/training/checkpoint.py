@@ -48,8 +48,13 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
     A process that is killed while it writes leaves `.NAME.partial` behind, which the next write
     replaces.
     """
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.partial")
+    try:
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.partial")
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            "a checkpoint needs the path of a file", got=repr(path), allowed="for example 'run.zip'"
+        ) from error
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(partial, "wb") as file:
@@ -59,7 +64,7 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         os.replace(partial, target)
         _sync_folder(target.parent)
     except (OSError, ValueError) as error:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             partial.unlink()
         _refuse_writing(target, error)
 
@@ -94,7 +99,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _refuse_writing(path: Path, error: Exception) -> NoReturn:
-    kept = " The previous checkpoint is untouched." if path.is_file() else ""
+    kept = ""
+    with contextlib.suppress(OSError, ValueError):
+        kept = " The previous checkpoint is untouched." if path.is_file() else ""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         raise CheckpointError(
             f"no room to save {str(path)!r}: the disk is full",
@@ -111,7 +118,9 @@ def _refuse_writing(path: Path, error: Exception) -> NoReturn:
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Reads a file that may be anything; what is not a whole checkpoint is refused."""
-    name = repr(os.fspath(path))
+    name = repr(str(path))
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise CheckpointError("a checkpoint is a file", got=repr(path), allowed="a path")
     try:
         with open(path, "rb") as file:
             return _read_zip(file, name)

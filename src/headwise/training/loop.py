@@ -100,7 +100,7 @@ class Loop:
             env_steps: The steps to reach.
             watch: Called after every tick; the run stops when it says True.
         """
-        with training_threads(self.keys.num_members):
+        with training_threads(self.keys.num_members, self.keys.device):
             while self.env_steps < env_steps:
                 self.tick()
                 if watch is not None and watch(self):
@@ -209,7 +209,8 @@ class Loop:
 
     def _upload(self, array: NDArray[Any]) -> Tensor:
         # The environment's arrays are overwritten by its next step, so nothing keeps a view.
-        return torch.from_numpy(array).to(self.keys.device, copy=True)
+        # From pinned memory it is copied while we go on; our next action waits for it.
+        return torch.from_numpy(array).to(self.keys.device, copy=True, non_blocking=True)
 
     # --- keeping --------------------------------------------------------------------------------
 

@@ -36,6 +36,26 @@ class Report:
         return self.values["rollout/ep_rew_mean"]
 
 
+def metric_columns(loop: Loop) -> dict[str, FloatArray]:
+    """What the last update reported, one column (P,) for each name, fetched to the host.
+
+    A metric of heads is one of each head: `heads/<head>/<metric>`.
+    """
+    values: dict[str, FloatArray] = {}
+    names = loop.binning.spec.names
+    for name, tensor in loop.metrics.items():
+        numbers = tensor.detach().cpu().double().numpy()
+        if numbers.ndim == 1:
+            values[name] = numbers
+            continue
+        metric = name.removeprefix("heads/")
+        # A policy over joint actions has one column for all heads.
+        columns = names if numbers.shape[-1] == len(names) else ("joint",)
+        for head, column in zip(columns, numbers.T, strict=True):
+            values[f"heads/{head}/{metric}"] = column
+    return values
+
+
 def make_report(loop: Loop, total: int, fps: float) -> Report:
     """Looks at a loop.
 
@@ -53,16 +73,6 @@ def make_report(loop: Loop, total: int, fps: float) -> Report:
         "time/total_timesteps": np.full(members, float(loop.env_steps)),
         "train/n_updates": np.full(members, float(loop.updates)),
     }
-    names = loop.binning.spec.names
-    for name, tensor in loop.metrics.items():
-        numbers = tensor.detach().cpu().double().numpy()
-        if numbers.ndim == 1:
-            values[name] = numbers
-            continue
-        metric = name.removeprefix("heads/")
-        # A policy over joint actions has one column for all heads.
-        columns = names if numbers.shape[-1] == len(names) else ("joint",)
-        for head, column in zip(columns, numbers.T, strict=True):
-            values[f"heads/{head}/{metric}"] = column
+    values |= metric_columns(loop)
     alive = loop.algorithm.alive.cpu().numpy()
     return Report(loop.env_steps, total, loop.keys.seeds, values, alive)

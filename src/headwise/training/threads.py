@@ -9,12 +9,15 @@ import torch
 
 
 @contextmanager
-def training_threads(num_members: int) -> Iterator[None]:
+def training_threads(num_members: int, device: torch.device) -> Iterator[None]:
     """At most one thread for each member, and no more than torch was given; restored afterwards.
 
     With several threads one member's products are cut up and summed in another order than within a
     population, so a lone member runs with one thread to be equal to itself among others.
     """
+    if device.type != "cpu":  # the CPU has nothing to multiply, and loops may share the process
+        yield
+        return
     before = torch.get_num_threads()
     torch.set_num_threads(max(1, min(num_members, before)))
     try:

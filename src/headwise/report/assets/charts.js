@@ -213,11 +213,13 @@ function drawHeat(panel, hiddenBy, tip) {
     const row = html("tr", {}, html("th", { scope: "row" }, panel.rows[i]));
     columns.forEach((j) => {
       const value = panel.values[i][j];
-      const cell = html("td", {}, value === null ? "" : value.toFixed(2));
+      const cell = html("td", {}, value !== null ? value.toFixed(2) : panel.texts[i][j] ? "·" : "");
       if (value !== null) {
         const share = (value - panel.low) / (panel.high - panel.low);
         cell.style.background = heatColour(share);
         cell.style.color = share > 0.6 ? "#000" : "#fff";
+      }
+      if (panel.texts[i][j]) {
         cell.addEventListener("pointermove", (event) => tip(event, panel.texts[i][j], []));
         cell.addEventListener("pointerleave", () => tip(null));
       }

@@ -96,8 +96,8 @@ def of_draws(draws: Draws, support: tuple[int, float], only: str = "") -> Measur
     return Measurement(float(draws[0]), *interval(draws[1:]), seeds, share, only)
 
 
-def of_ratios(ratios: Array) -> Measurement:
+def of_ratios(ratios: Array, share: float = 1.0) -> Measurement:
     """The typical ratio over tasks, and between what it lies."""
     return Measurement(
-        float(np.exp(np.log(ratios).mean())), float(ratios.min()), float(ratios.max()), None
+        float(np.exp(np.log(ratios).mean())), float(ratios.min()), float(ratios.max()), None, share
     )

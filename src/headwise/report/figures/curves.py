@@ -148,10 +148,10 @@ def _cut(curves: Array, steps: int, shortest: int) -> Array:
 
 def _environments(sweep: Sweep) -> Iterator[Figure]:
     for task in sweep.tasks:
-        for v in in_order((c.view for c in sweep.where(task=task)), VIEWS):
+        for v in in_order((c.view for c in sweep.every(task=task)), VIEWS):
             panels = []
-            for a in in_order((c.algorithm for c in sweep.where(task=task, view=v)), ALGORITHMS):
-                cells = sweep.where(task=task, view=v, algorithm=a)
+            for a in in_order((c.algorithm for c in sweep.every(task=task, view=v)), ALGORITHMS):
+                cells = sweep.every(task=task, view=v, algorithm=a)
                 series = []
                 for cell in cells:
                     found = band([cell.curves], f"environment/{cell.name}")

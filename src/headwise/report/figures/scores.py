@@ -51,9 +51,9 @@ COSTS = {
 
 def score_figures(sweep: Sweep) -> Iterator[Figure]:
     """Every figure of scores."""
+    yield _heatmap(sweep)
     if not sweep.where():
         return
-    yield _heatmap(sweep)
     yield _intervals(sweep)
     yield _profiles(sweep)
     yield _improvement(sweep)
@@ -80,20 +80,29 @@ def _heatmap(sweep: Sweep) -> Figure:
     rows = [
         (task, v)
         for task in sweep.tasks
-        for v in in_order((c.view for c in sweep.where(task=task)), VIEWS)
+        for v in in_order((c.view for c in sweep.every(task=task)), VIEWS)
     ]
-    columns = [(a, f) for a in _algorithms(sweep) for f in _factorizations(sweep, a)]
+    algorithms = in_order((c.algorithm for c in sweep.cells), ALGORITHMS)
+    columns = [
+        (a, f)
+        for a in algorithms
+        for f in in_order((c.factorization for c in sweep.every(algorithm=a)), FACTORIZATIONS)
+    ]
     values = np.full((len(rows), len(columns)), np.nan)
     texts = [[""] * len(columns) for _ in rows]
     for i, (task, v) in enumerate(rows):
         for j, (a, f) in enumerate(columns):
-            for cell in sweep.where(task=task, view=v, algorithm=a, factorization=f):
+            for cell in sweep.every(task=task, view=v, algorithm=a, factorization=f):
+                name = f"{task}, {view_name(v).lower()}, {method_name(a, f)}"
+                if not cell.scores.size:
+                    texts[i][j] = f"{name}: no episode has ended"
+                    continue
                 values[i, j] = iqm([sweep.scaled(cell, cell.scores)])
                 raw = cell.scores
+                spread = f" ± {raw.std(ddof=1):.2g}" if raw.size > 1 else ""
                 texts[i][j] = (
-                    f"{task}, {view_name(v).lower()}, {method_name(a, f)}: score "
-                    f"{values[i, j]:.2f}, return {raw.mean():.4g} ± {raw.std():.2g} "
-                    f"over {raw.size} seeds"
+                    f"{name}: score {values[i, j]:.2f}, return {raw.mean():.4g}{spread}, "
+                    f"seeds: {raw.size}"
                 )
     panel = Heat(
         "Interquartile mean of the final score",
@@ -108,7 +117,8 @@ def _heatmap(sweep: Sweep) -> Figure:
         _name(sweep, "score-heatmap"),
         SECTION,
         "Every environment, action type and method",
-        f"Score: {sweep.scale}. Empty where the pair does not exist or has not been run.",
+        f"Score: {sweep.scale}. Empty where the pair does not exist or has not been run, a dot "
+        "where no episode has ended.",
         (panel,),
         columns=1,
     )

@@ -24,9 +24,9 @@ def claims_table(entries: Sequence[Entry]) -> Table:
                 None if found is None else found.value,
                 None if found is None else interval_text(found.low, found.high),
                 None if found is None else found.seeds,
-                claim.range_text,
-                claim.quantity,
                 entry.note or None,
+                claim.quantity,
+                claim.range_text,
             )
         )
         tags.append({"verdict": str(entry.verdict), "topic": claim.group, "key": claim.key})
@@ -38,8 +38,8 @@ def claims_table(entries: Sequence[Entry]) -> Table:
         "hold if it lies outside, and is undecided across the border. Runs of less than 30 % of "
         "the paper's steps, or not on all environments that a claim is about, do not count.",
         (
-            "claim", "settings", "verdict", "paper", "ours", "95 % interval", "seeds", "true for",
-            "we measure", "note",
+            "claim", "settings", "verdict", "paper", "ours", "95 % interval", "seeds", "note",
+            "we measure", "true for",
         ),
         tuple(rows),
         tuple(tags),

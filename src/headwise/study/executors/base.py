@@ -1,7 +1,7 @@
 """What a study needs of an executor, and the list of them.
 
 An executor asks for packs when it has room and yields events; it never touches the store. Another
-kind (a GPU with several streams, a batch system) is one more file with this protocol.
+kind (a batch system, say) is one more file with this protocol.
 """
 
 from __future__ import annotations

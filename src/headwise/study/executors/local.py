@@ -49,7 +49,7 @@ class LocalExecutor:
                 "processes gain nothing on one accelerator",
                 got=f"device {settings.device}",
                 allowed="cpu",
-                fix="Use another executor for it.",
+                fix="Use the executor `streams` for it.",
             )
         self._workers: list[_Worker] = []
 

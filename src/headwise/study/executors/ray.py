@@ -43,7 +43,8 @@ class RayExecutor:
             quiet = {"log_to_driver": False, "logging_level": "warning"}
             address = self.settings.address or os.environ.get("RAY_ADDRESS")
             if address is None:
-                ray.init(num_cpus=self.settings.workers, include_dashboard=False, **quiet)
+                # "local" is one of our own, even if someone else's runs on this machine.
+                ray.init("local", num_cpus=self.settings.workers, include_dashboard=False, **quiet)
             else:
                 _knock(address)
                 try:

@@ -1,0 +1,44 @@
+"""Does everything learn? Cells of the paper's sweep at a fraction of its budget.
+
+    headwise study run learning                          # PPO, one tenth of the steps
+    headwise study run learning --args family=off_policy # DQN and SAC, one fifth
+
+PPO: every factorization on CoopPush, Platform and dependent HybridShoot. DQN and SAC: all 28 cells
+on Platform, and on the other environments one of each in every view (DQN vdn, SAC shared).
+"""
+
+from dataclasses import replace
+from typing import Literal
+
+from paper import FACTORIZATIONS, cells, smaller, with_budgets, with_hyperparameters
+
+from headwise.study import Study
+
+OTHERS = ("push", "shoot-dep", "shoot-indep", "lander")
+
+
+def ppo(study: Study) -> Study:
+    """The cells of PPO."""
+    return study.without(algorithm=("dqn", "sac")).without(environment=("lander", "shoot-indep"))
+
+
+def off_policy(study: Study) -> Study:
+    """The cells of DQN and SAC."""
+    study = study.without(algorithm="ppo")
+    for algorithm, kept in (("dqn", "vdn"), ("sac", "shared")):
+        rest = tuple(name for name in FACTORIZATIONS if name != kept)
+        study = study.without(environment=OTHERS, algorithm=algorithm, factorization=rest)
+    return study
+
+
+def make(
+    family: Literal["ppo", "off_policy"] = "ppo", seeds: int = 3, smoke: bool = False
+) -> Study:
+    """The study; `smoke` has every cell with a tiny budget and one seed."""
+    choose, part = (ppo, 10) if family == "ppo" else (off_policy, 5)
+    name = f"learning-{family}" + ("-smoke" if smoke else "")
+    study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget=False)
+    if smoke:
+        return choose(smaller(study)).with_seeds(1)
+    study = choose(study)
+    return replace(study, cells=tuple(replace(c, steps=c.steps // part) for c in study.cells))

@@ -1,0 +1,242 @@
+"""The command line, called as a function: what is printed, what is left behind, what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import headwise as hw
+from headwise.cli import COMMANDS, bench, main
+from headwise.cli.envs import shortened
+from headwise.cli.film import with_bars
+from headwise.cli.train import env_settings, parse
+
+SMALL = [
+    "--hidden",
+    "16",
+    "--rollout",
+    "32",
+    "--minibatch",
+    "16",
+    "--num-envs",
+    "2",
+    "--no-progress",
+]
+
+
+def train(folder, *words):
+    command = [
+        "train",
+        "--env",
+        "headwise/HybridShoot-v0",
+        "--view",
+        "hybrid",
+        "--algo",
+        "ppo",
+        "--factorization",
+        "vdn",
+        "--seeds",
+        "2",
+        "--steps",
+        "64",
+        "--out",
+        str(folder),
+        *SMALL,
+    ]
+    return main([*command, *words])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "x"
+    assert train(folder, "--log", "csv", "jsonl") == 0
+    return folder
+
+
+def test_help_of_all_commands_is_readable(capsys):
+    assert main([]) == 0
+    overview = capsys.readouterr().out
+    for name, text in COMMANDS.items():
+        assert f"  {name}" in overview
+        assert text in overview
+    for name in ("train", "eval", "play", "envs", "bench"):
+        with pytest.raises(SystemExit, match="0"):
+            main([name, "--help"])
+        text = capsys.readouterr().out
+        assert "(default" in text
+        assert max(map(len, text.splitlines())) < 200
+        # Every option says what it is for.
+        assert "--" in text
+
+
+def test_the_help_of_train_shows_the_settings_of_what_is_trained(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--algo", "sac", "--factorization", "qplex", "--help"])
+    text = capsys.readouterr().out
+    for flag in ("--target-entropy", "--mixer-width", "--seeds", "--steps"):
+        assert flag in text
+    assert "--clip" not in text  # that is ppo's
+
+
+def test_flags_are_the_settings_of_the_dataclasses():
+    run, settings = parse(["--algo=dqn", "--factorization", "ar", "--lr", "0.01", "--double-q"])
+    assert run.algo == "dqn"
+    assert settings["algorithm"].lr == 0.01
+    assert settings["algorithm"].double_q is True
+    assert settings["factorization"].name == "ar"
+    run, settings = parse(["--lr", "0.1", "0.2", "--seeds", "4", "9"])
+    assert settings["algorithm"].lr == (0.1, 0.2)
+    assert run.seeds == (4, 9)
+
+
+def test_settings_of_the_environment_are_name_value():
+    words = ["num_targets=4", "mode=independent", "hit_radius=0.2"]
+    assert env_settings(words) == {"num_targets": 4, "mode": "independent", "hit_radius": 0.2}
+    with pytest.raises(hw.ConfigError, match="name=value"):
+        env_settings(["fast"])
+
+
+def test_train_leaves_a_checkpoint_and_numbers(run):
+    agent = hw.Agent.load(run / "checkpoint.zip")
+    assert agent.steps == 64
+    assert agent.seeds == (0, 1)
+    assert agent.plan.factorization.name == "vdn"
+    assert agent.face.spec.num_ranges == 2
+    assert "rollout/ep_rew_mean" in (run / "metrics.csv").read_text()
+    assert json.loads((run / "metrics.jsonl").read_text().splitlines()[0])["step"] == 64
+
+
+def test_train_does_not_overwrite_a_run(run, capsys):
+    assert train(run) == 2
+    assert "headwise train --resume" in capsys.readouterr().err
+
+
+def test_resume_finishes_what_was_begun(tmp_path, capsys):
+    assert (
+        train(
+            tmp_path / "x", "--stop-at=-1e9", "--steps", "1300", "--rollout", "640", "--epochs", "1"
+        )
+        == 0
+    )
+    half = hw.Agent.load(tmp_path / "x" / "checkpoint.zip")
+    assert half.steps < 1300
+    assert main(["train", "--resume", str(tmp_path / "x"), "--no-progress"]) == 0
+    assert hw.Agent.load(tmp_path / "x" / "checkpoint.zip").steps == 1300
+
+
+def test_eval_prints_the_score(run, capsys):
+    assert main(["eval", str(run), "--episodes", "4"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("IQM ")
+    assert "over 2 seeds" in text
+    assert main(["eval", str(run), "--episodes", "4", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert len(numbers["returns"]["0"]) == 4
+    assert numbers["low"] <= numbers["iqm"] <= numbers["high"]
+
+
+def test_play_records_what_it_sees_with_bars_for_the_heads(run, tmp_path, capsys):
+    pil = pytest.importorskip("PIL.Image")
+    video = tmp_path / "deep" / "x.gif"
+    assert main(["play", str(run), "--record", str(video), "--episodes", "2"]) == 0
+    assert "frames in" in capsys.readouterr().out
+    with pil.open(video) as film:
+        assert film.n_frames >= 4
+        assert film.size == (600, 400 + 3 * 16 + 2 * 8)  # a bar for each of three heads
+
+
+def test_play_records_mp4(run, tmp_path):
+    pytest.importorskip("moviepy")
+    video = tmp_path / "x.mp4"
+    assert main(["play", str(run), "--record", str(video), "--episodes", "1"]) == 0
+    assert video.stat().st_size > 1000
+
+
+def test_a_bar_is_as_long_as_its_share():
+    pytest.importorskip("PIL")
+    frame = np.zeros((40, 600, 3), dtype=np.uint8)
+    drawn = with_bars(frame, ["a", "b"], np.array([0.75, 0.25]))
+    blue = (drawn == (66, 118, 180)).all(-1)
+    lengths = [blue[40 + 8 + 16 * row + 8].sum() for row in (0, 1)]
+    assert lengths[0] == pytest.approx(3 * lengths[1], abs=3)
+
+
+def test_envs_lists_actions_views_and_scores(capsys):
+    assert main(["envs", "--probes"]) == 0
+    text = capsys.readouterr().out
+    for part in ("headwise/CoopPush-v0", "hybrid", "2 x D9, 4 numbers", "34.7", "probe/agree"):
+        assert part in text
+    assert main(["envs", "headwise/HybridShoot-v0"]) == 0
+    text = capsys.readouterr().out
+    assert "num_targets" in text
+    assert "aim_x: Range(0, 1)" in text
+
+
+def test_specs_in_a_few_words():
+    spec = hw.ActionSpec.of(a=hw.Choice(3), b=hw.Choice(9), c=hw.Choice(9), d=hw.Range(0, 1))
+    assert shortened(spec) == "D3, 2 x D9, a number"
+
+
+def test_bench_measures_environments_and_training(capsys, monkeypatch):
+    monkeypatch.setattr(bench, "training_rate", lambda algo, *_: {"sac": 1234.0}.get(algo, 1.0))
+    assert main(["bench", "--seconds", "0.001", "--slots", "8", "--seeds", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "headwise/Platform-v0" in text
+    assert "1,234" in text
+
+
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+def test_training_is_measured_with_its_updates(algo):
+    settings = {"ppo": {"rollout": 32}, "dqn": {"warmup": 32, "batch_size": 8}}[algo]
+    rate = bench.training_rate(algo, "HybridShoot", 2, 0.001, hidden=(8,), **settings)
+    assert 0 < rate < 1e7
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["tarin"], "Did you mean 'train'"),
+        (["train", "--algo", "pop"], "Did you mean 'ppo'"),
+        (["train", "--env", "Platformm", "--no-progress"], "Did you mean"),
+        (["train", "--lr", "-1"], "lr"),
+        (["train", "--resume", "nowhere"], "there is no run here"),
+        (["eval", "nowhere"], "there is no run here"),
+        (["play", "nowhere", "--record", "x.avi"], ".gif or .mp4"),
+        (["envs", "Platformm"], "Did you mean 'Platform'"),
+    ],
+)
+def test_mistakes_are_one_message_without_a_traceback(
+    words, message, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = main(words)
+    except SystemExit as error:  # tyro's own refusals
+        status = error.code
+    assert status == 2
+    text = capsys.readouterr().err
+    assert message in text
+    assert "Traceback" not in text
+    assert not (tmp_path / "runs").exists()
+
+
+def test_control_c_ends_with_a_sentence(monkeypatch, capsys, tmp_path):
+    def interrupted(self, *args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hw.Agent, "learn", interrupted)
+    assert train(tmp_path / "x") == 130
+    assert f"headwise train --resume {tmp_path / 'x'}" in capsys.readouterr().err
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"headwise {hw.__version__}\n"
+
+
+def test_the_entry_point_is_installed():
+    import tomllib
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"]["headwise"] == "headwise.cli:main"
