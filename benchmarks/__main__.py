@@ -1,4 +1,4 @@
-"""The command line: `python -m benchmarks envs`, `population` or `training`, with `--peers`."""
+"""The command line: `python -m benchmarks envs --peers peers/bin/python`, `population`, ..."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import argparse
 import os
 import sys
 
-from benchmarks import envs, gpu, population, training
+from benchmarks import envs, gpu, population, scores, training
 
-SECTIONS = {"envs": envs, "gpu": gpu, "population": population, "training": training}
+SECTIONS = {
+    "envs": envs,
+    "gpu": gpu,
+    "population": population,
+    "scores": scores,
+    "training": training,
+}
 
 
 def main() -> None:

@@ -76,28 +76,44 @@ def compiled_kernels_timed(loop: Loop, clock: Clock) -> Iterator[None]:
     """Our own compiled kernels: the environment's step, Adam, and random numbers."""
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(loop.env, "step", clock.timed(loop.env.step)))
-        for name in ("adam_step", "fill_uniforms"):
+        for name in ("adam_step", "fill_uniforms", "tanh"):
             kernel = clock.timed(getattr(_core, name))
             stack.enter_context(mock.patch.object(_core, name, kernel))
         yield
 
 
+def cost_of_nothing() -> float:
+    """Seconds that the profiler says an operation on a single number takes: dispatch, no work."""
+    one, out = torch.ones(1), torch.empty(1)
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        for _ in range(2000):
+            torch.add(one, one, out=out)
+    (event,) = (event for event in seen.key_averages() if event.key == "aten::add")
+    return float(event.self_cpu_time_total) * 1e-6 / event.count
+
+
 def shares(members: int, updates: int, rollout: int = ROLLOUT) -> tuple[float, float]:
     """The shares of the wall time in torch's kernels and in our own, at [256, 256].
 
-    Torch's are the self times of all `aten::` operations in torch.profiler, whose own cost (about a
-    microsecond for each operation) counts as time outside. Ours are timed by a clock around them.
+    Torch's are the self times of all `aten::` operations in torch.profiler, less what an operation
+    costs that does nothing: dispatch is no work. Ours are timed by a clock around them. The wall
+    time is that of the same updates without a profiler.
     """
     loop = loop_of(members, (256, 256), rollout)
-    update, clock = one_update(loop), Clock()
+    update, clock, nothing = one_update(loop), Clock(), cost_of_nothing()
     update()  # warm up
+    start = time.perf_counter()
+    for _ in range(updates):
+        update()
+    wall = time.perf_counter() - start
     with compiled_kernels_timed(loop, clock), profile(activities=[ProfilerActivity.CPU]) as seen:
-        start = time.perf_counter()
         for _ in range(updates):
             update()
-        wall = time.perf_counter() - start
-    events = [event for event in seen.key_averages() if event.key.startswith("aten::")]
-    torchs = sum(event.self_cpu_time_total for event in events) * 1e-6
+    torchs = sum(
+        max(event.self_cpu_time_total * 1e-6 - event.count * nothing, 0.0)
+        for event in seen.key_averages()
+        if event.key.startswith("aten::")
+    )
     return torchs / wall, clock.total / wall
 
 
@@ -130,8 +146,9 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
             f"{torch.get_num_threads()} threads at most. Above: the time of a rollout and its "
             f"update at [64, 64], medians of {rounds} rounds of {seconds:g} s in turns. Below, at "
             "[256, 256]: shares of the time in torch's kernels (self time of its operations in "
-            "torch.profiler) and in our compiled ones (environment, Adam, random numbers; a clock "
-            "around each); the rest is Python, dispatch, and the profiler's own cost.",
+            "torch.profiler, less what an operation on one number takes) and in our compiled ones "
+            "(environment, Adam, random numbers, tanh; a clock around each); the rest is Python and "
+            "dispatch.",
             head + ".",
             table(
                 ["members", "one member, ms", "all members, ms", "times the time", "target"],

@@ -227,11 +227,14 @@ class PyVecEnv {
     env_->step();
   }
 
-  void step_units(Array<const float, -1, -1> heads) {
+  // Of any shape with one row for each slot, so that Python need not flatten members and slots.
+  void step_units(nb::ndarray<const float, nb::numpy, nb::device::cpu, nb::c_contig> heads) {
     const Turn turn(busy_);
     require_arrays();
     const auto columns = static_cast<std::size_t>(env_->num_choices() + env_->num_ranges());
-    if (heads.shape(0) != static_cast<std::size_t>(env_->num_envs()) || heads.shape(1) != columns) {
+    const auto rows = static_cast<std::size_t>(env_->num_envs());
+    if (heads.ndim() < 2 || heads.shape(heads.ndim() - 1) != columns ||
+        heads.size() != rows * columns) {
       throw Fault("the actions must have one row for each slot and one column for each head.");
     }
     const nb::gil_scoped_release release;

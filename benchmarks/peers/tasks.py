@@ -21,8 +21,8 @@ class Decoupler:
     def step(self, action):
         rows = np.arange(self.num_envs)
         active = self.obs[:, 0].astype(int)
-        hit = action[rows, active] == np.rint(self.obs[rows, 1 + active] * 4)
-        reward = np.where(hit, 1.0, -1.0) - (action[rows, 1 - active] != 0)
+        hit = action[rows, active] == self.obs[rows, 1 + active]
+        reward = np.where(hit, 1.0, -1.0) - 0.1 * (action[rows, 1 - active] != 0)
         successor = self._draw()
         self.elapsed += 1
         truncated = np.full(self.num_envs, self.elapsed % 100 == 0)
@@ -31,7 +31,7 @@ class Decoupler:
         return self.obs, successor, reward.astype(np.float32), terminated, truncated
 
     def _draw(self):
-        targets = self.rng.integers(0, 5, (self.num_envs, 2)) / 4
+        targets = self.rng.integers(0, 5, (self.num_envs, 2))
         context = self.rng.integers(0, 2, (self.num_envs, 1))
         return np.concatenate([context, targets], axis=1).astype(np.float32)
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "core/checksum.h"
 #include "core/env.h"
 #include "core/thread_pool.h"
+#include "core/units.h"
 
 namespace headwise {
 
@@ -73,8 +75,6 @@ class VecEnv final : public VecEnvBase {
   static constexpr int W = E::kWidth;
   // Nanoseconds of work below which a second thread costs more than it brings.
   static constexpr double kThreadsPay = 4'000.0;
-  // How often tables of heads are repeated, so that loops over the rows of many slots vectorise.
-  static constexpr int kCopies = 16;
   using Params = typename E::Params;
 
   VecEnv(int num_envs, Params params, int time_limit, Autoreset autoreset, int num_threads)
@@ -98,16 +98,8 @@ class VecEnv final : public VecEnvBase {
         highs_.push_back(head.high);
       }
     }
-    static_assert(W <= kCopies);
-    for (int copy = 0; copy < kCopies; ++copy) {
-      for (const Head& head : heads_) {
-        unit_low_.push_back(head.options > 0 ? 0.0f : -1.0f);
-        unit_high_.push_back(head.options > 0 ? static_cast<float>(head.options - 1) : 1.0f);
-        unit_is_option_.push_back(head.options > 0 ? 1 : 0);
-        idle_.push_back(head.options > 0 ? 0.0f : head.low);
-        ceiling_.push_back(head.high);
-      }
-    }
+    static_assert(W <= units::kCopies);
+    units_.emplace(heads_);
     values_.resize(blocks_.size() * W * heads_.size());
     num_choices_ = static_cast<int>(options_.size());
     num_ranges_ = static_cast<int>(lows_.size());
@@ -157,10 +149,11 @@ class VecEnv final : public VecEnvBase {
   // The learner's form of an action: an option's number, or a range as a number from -1 to 1.
   void step_units(const float* heads) override {
     require_start();
-    if (autoreset_ != Autoreset::kDisabled && all_units(heads)) {
-      units_ = heads;  // every thread translates its own rows
+    const std::size_t count = static_cast<std::size_t>(num_envs_) * heads_.size();
+    if (autoreset_ != Autoreset::kDisabled && units_->fit(heads, count)) {
+      given_ = heads;  // every thread translates its own rows
       threads_.run();
-      units_ = nullptr;
+      given_ = nullptr;
       return;
     }
     for (int n = 0; n < num_envs_; ++n) translate(heads, n);
@@ -265,28 +258,6 @@ class VecEnv final : public VecEnvBase {
     std::copy_n(io_.obs + row(slot), obs_size_, io_.next_obs + row(slot));
   }
 
-  // Whether all actions in the learner's form are options that exist and numbers from -1 to 1. Many
-  // rows are compared at once with as many copies of the bounds, so that the loop vectorises.
-  [[nodiscard]] bool all_units(const float* heads) const {
-    const std::size_t all =
-        static_cast<std::size_t>(num_envs_) * static_cast<std::size_t>(num_choices_ + num_ranges_);
-    const float *low = unit_low_.data(), *high = unit_high_.data();
-    const std::int32_t* is_option = unit_is_option_.data();
-    std::int32_t bad = 0;
-    for (std::size_t begin = 0; begin < all; begin += unit_low_.size()) {
-      const std::size_t count = std::min(unit_low_.size(), all - begin);
-      for (std::size_t j = 0; j < count; ++j) {
-        const float x = heads[begin + j];
-        const std::int32_t outside =
-            static_cast<std::int32_t>(!(x >= low[j])) | static_cast<std::int32_t>(!(x <= high[j]));
-        const float safe = outside != 0 ? 0.0f : x;
-        const auto whole = static_cast<float>(static_cast<std::int32_t>(safe));
-        bad |= outside | (is_option[j] & static_cast<std::int32_t>(whole != safe));
-      }
-    }
-    return bad == 0;
-  }
-
   // Writes the action of a slot, given in the learner's form, into the arrays, to be checked there:
   // what is no option becomes one that is refused, and what is no unit stays out of range.
   void translate(const float* heads, int n) {
@@ -301,17 +272,10 @@ class VecEnv final : public VecEnvBase {
     float* ranges = io_.ranges + n * num_ranges_;
     for (int h = 0; h < num_ranges_; ++h) {
       const auto r = static_cast<std::size_t>(h);
-      const float value = unit_value(units[h], lows_[r], highs_[r]);
+      const float value = units::value_of(units[h], lows_[r], highs_[r]);
       const bool unit = units[h] >= -1.0f && units[h] <= 1.0f;
       ranges[h] = unit ? value : lows_[r] + (units[h] + 1.0f) * 0.5f * (highs_[r] - lows_[r]);
     }
-  }
-
-  // The value that a number from -1 to 1 stands for; rounding must not leave the range.
-  static float unit_value(float unit, float low, float high) {
-    const float value = low + (unit + 1.0f) * 0.5f * (high - low);
-    const float raised = value > low ? value : low;
-    return raised < high ? raised : high;
   }
 
   // The actions of a block's slots, one value for each head: an option's number, or a number in the
@@ -320,13 +284,8 @@ class VecEnv final : public VecEnvBase {
     const std::size_t num_heads = heads_.size(), first = static_cast<std::size_t>(b) * W;
     float* const values = values_.data() + first * num_heads;
     const std::size_t all = static_cast<std::size_t>(count) * num_heads;
-    if (units_ != nullptr) {
-      const float *units = units_ + first * num_heads, *low = idle_.data(), *high = ceiling_.data();
-      const std::int32_t* is_option = unit_is_option_.data();
-      for (std::size_t j = 0; j < all; ++j) {
-        const float value = unit_value(units[j], low[j], high[j]);
-        values[j] = is_option[j] != 0 ? units[j] : value;
-      }
+    if (given_ != nullptr) {
+      units_->translate(given_ + first * num_heads, all, values);
       return values;
     }
     float* value = values;
@@ -406,7 +365,7 @@ class VecEnv final : public VecEnvBase {
     for (int i = 0; i < W; ++i) {
       // Slots that only fill up the block, or wait for their next-step reset, take some action.
       const bool real = i < count && block.ended[i] == 0;
-      E::load(action, i, params_, real ? values + i * num_heads : idle_.data());
+      E::load(action, i, params_, real ? values + i * num_heads : units_->idle());
     }
     E::step(block.state, action, params_, block.slots, outcome);
     std::int32_t waited[W];  // the slots that have only been waiting for this reset
@@ -468,13 +427,11 @@ class VecEnv final : public VecEnvBase {
   Params params_;
   const std::uint64_t settings_sum_ = checksum(text_of(params_.settings()));
   const Autoreset autoreset_;
-  std::vector<std::uint32_t> options_;        // of the choice heads
-  std::vector<float> lows_, highs_;           // of the range heads
-  std::vector<float> unit_low_, unit_high_;   // of all heads in the learner's form, many times over
-  std::vector<std::int32_t> unit_is_option_;  // likewise: 1 for a choice
-  std::vector<float> idle_, ceiling_;         // likewise: the first option or lowest value; the top
-  std::vector<float> values_;                 // what the slots do in this step, by head
-  const float* units_ = nullptr;              // actions that this step has still to translate
+  std::vector<std::uint32_t> options_;  // of the choice heads
+  std::vector<float> lows_, highs_;     // of the range heads
+  std::optional<Units> units_;          // the heads as learners see them
+  std::vector<float> values_;           // what the slots do in this step, by head
+  const float* given_ = nullptr;        // units that this step has still to translate
   bool started_ = false;
   std::vector<Block> blocks_;
   ThreadPool threads_;

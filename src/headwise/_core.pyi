@@ -54,7 +54,7 @@ class VecEnv:
     def step(self) -> None:
         """One step of every slot, with the actions in the arrays."""
 
-    def step_units(self, heads: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+    def step_units(self, heads: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None:
         """
         One step with actions as learners give them: options, and ranges from -1 to 1.
         """

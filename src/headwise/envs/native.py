@@ -77,7 +77,7 @@ class NativeVecEnv:
 
     def step(self, action: NDArray[np.float32]) -> StepBatch:
         """One step of every slot, with actions (P, E, H) in the learner's form."""
-        self._engine.step_units(action.reshape(self._engine.num_envs, -1))
+        self._engine.step_units(action)
         return self._batch
 
     def snapshot(self) -> bytes:

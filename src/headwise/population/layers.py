@@ -101,8 +101,18 @@ class Linear(nn.Module):
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """X W + b for a stack of matrices."""
+    if not torch.is_grad_enabled():
+        return _product(x, weight, bias)
     out: Tensor = _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return out
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    # A product with a single column is another routine for one matrix than for many; a sum along
+    # the row is the same for all.
+    if weight.shape[-1] == 1:
+        return (x * weight.transpose(-1, -2)).sum(-1, keepdim=True) + bias
+    return torch.baddbmm(bias, x, weight)
 
 
 class _Affine(torch.autograd.Function):
@@ -110,21 +120,13 @@ class _Affine(torch.autograd.Function):
 
     Left to itself, autograd hands on gradients with whatever strides it finds. For one member they
     may be others than for many, and the routine for other strides rounds differently; so gradients
-    are made contiguous. A product with a single column, too, is another routine for one matrix than
-    for many; a sum along the row is the same for all.
+    are made contiguous.
     """
 
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        if weight.shape[-1] == 1:
-            return (x * weight.transpose(-1, -2)).sum(-1, keepdim=True) + bias
-        return torch.baddbmm(bias, x, weight)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[0], inputs[1])
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _product(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

@@ -1,0 +1,51 @@
+"""Joint DQN against the exact values of a task that is small enough to be solved by hand.
+
+In ContextualDecoupler what comes next does not depend on what is done, and the best reward of every
+step is 1. So V* = 1 / (1 - gamma), and Q*(s, a) = r(s, a) + gamma V*.
+"""
+
+import itertools
+
+import torch
+
+from headwise.algorithms.dqn import DQN
+from headwise.envs.make import make_vec
+from headwise.factorizations import factorizations
+from headwise.training.build import make_loop
+
+GAMMA = 0.6
+OPTIONS = 3
+SEEDS = (0, 1)
+
+
+def test_joint_dqn_finds_the_exact_values():
+    env = make_vec("ContextualDecoupler", SEEDS, 16, num_options=OPTIONS, one_hot=True)
+    config = DQN(
+        hidden=(64, 64), gamma=GAMMA, lr=2e-3, tau=0.05, batch_size=128, replay=4000,
+        warmup=500, epsilon_start=1.0, epsilon=1.0,
+    )  # fmt: skip
+    steps = 10_000
+    loop = make_loop(env, config, factorizations.get("joint")(), SEEDS, steps)
+    loop.run(steps)
+
+    found, exact, best = [], [], []
+    for context, first, second in itertools.product(range(2), range(OPTIONS), range(OPTIONS)):
+        targets = (first, second)
+        obs = torch.zeros(len(SEEDS), 1, 2 + 2 * OPTIONS)
+        obs[..., [context, 2 + first, 2 + OPTIONS + second]] = 1.0
+        with torch.no_grad():
+            best.append(loop.algorithm.policy(obs)[:, 0].tolist())
+        assert all(
+            action[context] == targets[context] and action[1 - context] == 0
+            for action in best[-1]
+        )
+        for action in itertools.product(range(OPTIONS), repeat=2):
+            reward = 1.0 if action[context] == targets[context] else -1.0
+            reward -= 0.1 * (action[1 - context] != 0)
+            exact.append(reward + GAMMA / (1.0 - GAMMA))
+            chosen = torch.tensor(action, dtype=torch.float32).expand(len(SEEDS), 1, 2)
+            with torch.no_grad():
+                found.append(loop.algorithm.online.joint(obs, chosen)[:, 0])
+    errors = (torch.stack(found) - torch.tensor(exact).unsqueeze(-1)).abs()
+    assert errors.max() < 0.15
+    assert errors.mean() < 0.04
