@@ -29,7 +29,7 @@ from headwise.factorizations.soft_concat import ConcatSoft
 from headwise.factorizations.stacks import PolicyStack
 from headwise.factorizations.values import chosen, max_centred
 from headwise.nets import MLP
-from headwise.population import Linear, tanh
+from headwise.population import Linear
 from headwise.spaces import ActionSpec
 
 
@@ -101,7 +101,7 @@ class ARValue(nn.Module):
 
     def advantages(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """Advantages (..., B, H, K), each max-centred for the prefix that the action gives."""
-        embedding = tanh(self.embedding(self.encoder(self.prefix.inputs(obs, action))))
+        embedding = self.embedding(self.encoder(self.prefix.inputs(obs, action)), "tanh")
         return max_centred(self.layout, self.output(embedding).movedim(-3, -2), legal)
 
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
@@ -114,7 +114,7 @@ class ARValue(nn.Module):
         columns = [torch.zeros(obs.shape[:-1], device=obs.device)] * self.layout.num_heads
         for head in self.prefix.order:
             x = self.prefix.input_of(head, obs, torch.stack(columns, dim=-1))
-            embedding = tanh(self.embedding.one(head, self.encoder.one(head, x)))
+            embedding = self.embedding.one(head, self.encoder.one(head, x), "tanh")
             scores = self.output.one(head, embedding).masked_fill(
                 ~self.layout.mask[head], -torch.inf
             )

@@ -13,7 +13,7 @@ from headwise.factorizations.heads import Heads
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.values import chosen
 from headwise.nets import MLP, Dueling, Mixer
-from headwise.population import Linear, tanh
+from headwise.population import Linear
 from headwise.spaces import ActionSpec, Choice, Condition
 
 Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "state"]
@@ -45,7 +45,7 @@ class ValueCritic(nn.Module):
             obs = obs.unsqueeze(-3).expand(*obs.shape[:-2], *self.copies, *obs.shape[-2:])
         features = self.encoder(obs)
         if self.embedding is not None:
-            features = tanh(self.embedding(features))
+            features = self.embedding(features, "tanh")
         columns: Tensor = self.output(features)
         return columns.squeeze(-1).transpose(-1, -2) if self.copies else columns
 

@@ -27,7 +27,7 @@ from headwise.factorizations.soft import (
 )
 from headwise.factorizations.values import chosen, max_centred
 from headwise.nets import MLP
-from headwise.population import Initializer, Linear, member_mean, tanh
+from headwise.population import Initializer, Linear, member_mean
 
 
 class ChainCritics(nn.Module):
@@ -50,21 +50,21 @@ class ChainCritics(nn.Module):
 
     def state_value(self, x: Tensor) -> Tensor:
         """V of inputs (P, B, F), (P, 2, B)."""
-        embedding = tanh(self.state_embedding(self.state(twice(x))))
+        embedding = self.state_embedding(self.state(twice(x)), "tanh")
         value: Tensor = self.value(embedding).squeeze(-1)
         return value
 
     def advantages(self, x: Tensor) -> Tensor:
         """Raw advantages (P, 2, B, D, K) from the inputs of every head's network (P, D, B, F)."""
         both = x.unsqueeze(-4).expand(*x.shape[:-3], TWINS, *x.shape[-3:])
-        raw: Tensor = self.advantage(tanh(self.embedding(self.encoder(both))))
+        raw: Tensor = self.advantage(self.embedding(self.encoder(both), "tanh"))
         return raw.movedim(-3, -2)
 
     def first_advantage(self, head: int, x: Tensor) -> Tensor:
         """Raw advantages (P, B, K) of one head by the first critic, from its input (P, B, F)."""
-        for layer in self.encoder.layers:
-            x = self.encoder.activation(_one(layer, head, x))
-        return _one(self.advantage, head, tanh(_one(self.embedding, head, x)))
+        copy = (0, head)  # stacked parameters are (P, 2, D, in, out)
+        embedding = self.embedding.one(copy, self.encoder.one(copy, x), "tanh")
+        return self.advantage.one(copy, embedding)
 
 
 class ChainSoft:
@@ -231,8 +231,3 @@ class ChainSoft:
                 log_policy = torch.log_softmax(scores / t, dim=-1)
                 columns[head] = pick_options(log_policy, uniform[..., head])
         return torch.stack(columns, dim=-1)
-
-
-def _one(layer: Any, head: int, x: Tensor) -> Tensor:
-    """One head's layer of the first critic: stacked parameters (P, 2, D, in, out)."""
-    return layer.one((0, head), x)  # type: ignore[no-any-return]

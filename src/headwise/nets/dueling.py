@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from headwise.nets.mlp import MLP, Activation
-from headwise.population import Initializer, Linear, tanh
+from headwise.nets.mlp import MLP
+from headwise.population import Activation, Initializer, Linear
 
 
 class Dueling(nn.Module):
@@ -53,7 +53,8 @@ class Dueling(nn.Module):
 
     def embed(self, x: Tensor) -> Tensor:
         """The features that the outputs are made of, (..., B, embedding_size)."""
-        return tanh(self.embedding(self.encoder(x)))
+        embedding: Tensor = self.embedding(self.encoder(x), "tanh")
+        return embedding
 
     def outputs(self, embedding: Tensor) -> tuple[Tensor, Tensor]:
         """Value and advantages of embedded inputs."""
@@ -62,7 +63,7 @@ class Dueling(nn.Module):
 
     def value_alone(self, x: Tensor) -> Tensor:
         """The value (..., B) at half the price: without the half above it that advantages need."""
-        embedding = tanh(self.embedding.first(self.embedding_size // 2, self.encoder(x)))
+        embedding = self.embedding.first(self.embedding_size // 2, self.encoder(x), "tanh")
         return self.value(embedding).squeeze(-1)  # type: ignore[no-any-return]
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:

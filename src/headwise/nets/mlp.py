@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, TypeAlias
 
-import torch
 from torch import Tensor, nn
 
-from headwise.population import Initializer, Linear, elu, tanh
-
-Activation: TypeAlias = Literal["relu", "tanh", "elu"]
-
-_ACTIVATIONS = {"relu": torch.relu, "tanh": tanh, "elu": elu}
+from headwise.population import Activation, Initializer, Linear
 
 
 class MLP(nn.Module):
@@ -45,17 +39,17 @@ class MLP(nn.Module):
             Linear(init, before, after, copies=copies, gain=gain)
             for before, after in pairwise(sizes)
         )
-        self.activation = _ACTIVATIONS[activation]
+        self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of the inputs."""
         for layer in self.layers:
-            x = self.activation(layer(x))
+            x = layer(x, self.activation)
         return x
 
-    def one(self, copy: int, x: Tensor) -> Tensor:
+    def one(self, copy: int | tuple[int, ...], x: Tensor) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, last)."""
         for layer in self.layers:
             assert isinstance(layer, Linear)
-            x = self.activation(layer.one(copy, x))
+            x = layer.one(copy, x, self.activation)
         return x

@@ -6,7 +6,7 @@ from the right, so the text of an algorithm is that of one member.
 
 from headwise.population.clock import Clock
 from headwise.population.keys import Draws, Keys, Stream
-from headwise.population.layers import Initializer, LayerNorm, Linear
+from headwise.population.layers import Activation, Initializer, LayerNorm, Linear
 from headwise.population.lift import lift
 from headwise.population.members import join_members, select_members
 from headwise.population.optim import Adam
@@ -19,9 +19,10 @@ from headwise.population.reduce import (
     per_member,
 )
 from headwise.population.rows import latest_rows, shuffled, slice_rows, take_rows
-from headwise.population.steady import elu, power, softplus, tanh
+from headwise.population.steady import elu, power, softplus
 
 __all__ = [
+    "Activation",
     "Adam",
     "Clock",
     "Draws",
@@ -46,5 +47,4 @@ __all__ = [
     "slice_rows",
     "softplus",
     "take_rows",
-    "tanh",
 ]

@@ -7,12 +7,15 @@ for each head or a pair of twin critics; they are one more stacked axis, not a P
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from headwise.population.keys import Keys, Stream, to_normal
+from headwise.population.steady import elu, tanh_
+
+Activation: TypeAlias = Literal["relu", "tanh", "elu"]
 
 
 class Initializer:
@@ -69,41 +72,41 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(weight.reshape(*shape, in_features, out_features).contiguous())
         self.bias = nn.Parameter(bias.reshape(*shape, 1, out_features).contiguous())
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(P, *copies, B, in) to (P, *copies, B, out)."""
+    def forward(self, x: Tensor, then: Activation | None = None) -> Tensor:
+        """(P, *copies, B, in) to (P, *copies, B, out), with an activation if one is named."""
         stack = x.shape[:-2]
         if len(stack) > 1:
             # One input for several copies may have no strides of its own; see _Affine.
             x = x.flatten(0, -3).contiguous()
-        out = _affine(x, self.weight.flatten(0, -3), self.bias.flatten(0, -3))
+        out = _affine(x, self.weight.flatten(0, -3), self.bias.flatten(0, -3), then)
         return out.view(*stack, *out.shape[-2:])
 
-    def first(self, count: int, x: Tensor) -> Tensor:
+    def first(self, count: int, x: Tensor, then: Activation | None = None) -> Tensor:
         """The first `count` outputs alone: (P, B, in) to (P, B, count)."""
         weight, bias = (
             parameter.narrow(-1, 0, count).contiguous() for parameter in (self.weight, self.bias)
         )
-        return _affine(x, weight, bias)
+        return _affine(x, weight, bias, then)
 
-    def one(self, copy: int | tuple[int, ...], x: Tensor) -> Tensor:
+    def one(self, copy: int | tuple[int, ...], x: Tensor, then: Activation | None = None) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, out)."""
         numbers = copy if isinstance(copy, tuple) else (copy,)
         weight: Tensor = self.weight
         bias: Tensor = self.bias
         for number in numbers:  # the copies' axes follow the member's
             weight, bias = weight.select(1, number), bias.select(1, number)
-        return _affine(x, weight, bias)
+        return _affine(x, weight, bias, then)
 
     def extra_repr(self) -> str:
         """The sizes, for printing."""
         return f"{self.in_features} -> {self.out_features}, stack {tuple(self.weight.shape[:-2])}"
 
 
-def _affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """X W + b for a stack of matrices."""
+def _affine(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -> Tensor:
+    """X W + b for a stack of matrices, and an activation."""
     if not torch.is_grad_enabled():
-        return _product(x, weight, bias)
-    out: Tensor = _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        return _activated(_product(x, weight, bias), then)
+    out: Tensor = _Affine.apply(x, weight, bias, then)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -115,24 +118,51 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.baddbmm(bias, x, weight)
 
 
+def _activated(out: Tensor, then: Activation | None) -> Tensor:
+    """The activation of numbers that nobody else needs, so they may be overwritten."""
+    if then is None:
+        return out
+    if then == "elu":
+        return elu(out)
+    return tanh_(out) if then == "tanh" else torch.relu_(out)
+
+
+def _slope(grad: Tensor, out: Tensor, then: Activation | None) -> Tensor:
+    """The gradient before the activation, from the one behind it and the activated numbers."""
+    if then is None:
+        return grad
+    if then == "elu":
+        return grad * (out.clamp_max(0.0) + 1.0)
+    if then == "tanh":
+        return torch.ops.aten.tanh_backward(grad, out)  # type: ignore[no-any-return]
+    return torch.ops.aten.threshold_backward(grad, out, 0)  # type: ignore[no-any-return]
+
+
 class _Affine(torch.autograd.Function):
-    """x W + b that rounds the same for one matrix as for a stack of them.
+    """x W + b and an activation; it rounds the same for one matrix as for a stack of them.
 
     Left to itself, autograd hands on gradients with whatever strides it finds. For one member they
     may be others than for many, and the routine for other strides rounds differently; so gradients
-    are made contiguous.
+    are made contiguous. Both steps are one function because small networks spend much of their time
+    between functions.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        return _product(x, weight, bias)
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None
+    ) -> Tensor:
+        out = _activated(_product(x, weight, bias), then)
+        ctx.save_for_backward(x, weight, out)
+        ctx.then = then
+        return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        x, weight = ctx.saved_tensors
-        need_x, need_weight, need_bias = ctx.needs_input_grad
-        grad = grad.contiguous()
+    def backward(
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        x, weight, out = ctx.saved_tensors
+        need_x, need_weight, need_bias, _ = ctx.needs_input_grad
+        grad = _slope(grad.contiguous(), out, ctx.then)
         to_x = to_weight = None
         if weight.shape[-1] == 1:
             to_x = grad * weight.transpose(-1, -2) if need_x else None
@@ -140,7 +170,7 @@ class _Affine(torch.autograd.Function):
         else:
             to_x = torch.bmm(grad, weight.transpose(-1, -2)) if need_x else None
             to_weight = torch.bmm(x.transpose(-1, -2), grad) if need_weight else None
-        return to_x, to_weight, grad.sum(-2, keepdim=True) if need_bias else None
+        return to_x, to_weight, grad.sum(-2, keepdim=True) if need_bias else None, None
 
 
 class LayerNorm(nn.Module):

@@ -3,7 +3,7 @@
 A vectorised kernel treats the last few numbers of a tensor by another routine than the rest. For
 most functions both round alike; for `softplus`, `elu`, `sigmoid` and `pow` they do not (torch
 2.13), so a member's result would depend on who its neighbours are. These are made of parts that do.
-`tanh` is here for another reason: torch's own is exact to the last bit, and slow for it.
+`tanh_` is here for another reason: torch's own is exact to the last bit, and slow for it.
 """
 
 from __future__ import annotations
@@ -14,37 +14,15 @@ import torch
 from torch import Tensor
 
 
-def tanh(x: Tensor) -> Tensor:
-    """The hyperbolic tangent, to 2e-7; on the CPU by the compiled module."""
+def tanh_(x: Tensor) -> Tensor:
+    """The hyperbolic tangent in place, to 2e-7; on the CPU by the compiled module. No gradient."""
     if x.device.type != "cpu" or x.dtype != torch.float32 or torch.compiler.is_compiling():
-        return torch.tanh(x)
-    if torch.is_grad_enabled() and x.requires_grad:
-        out: Tensor = _Tanh.apply(x)  # type: ignore[no-untyped-call]
-        return out
-    return _compiled_tanh(x)
-
-
-def _compiled_tanh(x: Tensor) -> Tensor:
+        return torch.tanh_(x)
     from headwise import _core
 
-    x = x.detach().contiguous()
-    out = torch.empty_like(x)
-    _core.tanh(x.view(-1).numpy(), out.view(-1).numpy())
-    return out
-
-
-class _Tanh(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        out = _compiled_tanh(x)
-        ctx.save_for_backward(out)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (out,) = ctx.saved_tensors
-        slope: Tensor = torch.ops.aten.tanh_backward(grad, out)
-        return slope
+    flat = x.detach().view(-1).numpy()
+    _core.tanh(flat, flat)
+    return x
 
 
 def softplus(x: Tensor) -> Tensor:

@@ -1,0 +1,35 @@
+"""Captured code on the CPU is the code itself; what a GPU makes of it is in tests/gpu."""
+
+import torch
+
+from headwise.population import Clock
+from headwise.training.capture import Captured
+
+
+def test_it_runs_as_often_as_asked_and_returns_the_last_result():
+    runs = []
+
+    def body():
+        runs.append(len(runs))
+        return runs[-1]
+
+    for bundle in (1, 4):
+        runs.clear()
+        captured = Captured(body, torch.device("cpu"), bundle)
+        assert captured() == 0
+        assert captured(times=6) == 6
+        assert runs == list(range(7))
+
+
+def test_a_clock_counts_wherever_it_is():
+    for device in ("cpu", "meta") if not torch.cuda.is_available() else ("cpu", "cuda"):
+        clock = Clock(device)
+        clock.advance()
+        clock.advance(3)
+        if device != "meta":
+            assert clock.read() == 4
+            assert clock.now == 4
+            clock.set(9)
+            assert clock.read() == 9
+        else:
+            assert isinstance(clock.now, torch.Tensor)
