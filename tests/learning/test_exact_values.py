@@ -36,8 +36,7 @@ def test_joint_dqn_finds_the_exact_values():
         with torch.no_grad():
             best.append(loop.algorithm.policy(obs)[:, 0].tolist())
         assert all(
-            action[context] == targets[context] and action[1 - context] == 0
-            for action in best[-1]
+            action[context] == targets[context] and action[1 - context] == 0 for action in best[-1]
         )
         for action in itertools.product(range(OPTIONS), repeat=2):
             reward = 1.0 if action[context] == targets[context] else -1.0
