@@ -15,7 +15,7 @@ from benchmarks.results import renew, table
 from headwise.report.statistics import welch
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
-from settings import SETTINGS, STEPS  # noqa: E402
+from settings import SETTINGS, STEPS
 
 SEEDS = range(5)
 TASKS = {

@@ -1,7 +1,7 @@
 """What Stable-Baselines3 has learned after so many steps: mean returns of 100 greedy episodes.
 
-Arguments: ppo, sac or dqn; steps; seed. PPO and SAC play LunarLanderContinuous-v3, DQN chooses among
-the 300 joint actions of HybridShoot. Prints one number.
+Arguments: ppo, sac or dqn; steps; seed. PPO and SAC play LunarLanderContinuous-v3, DQN chooses
+one of the 300 joint actions of HybridShoot. Prints one number.
 """
 
 import sys
