@@ -199,9 +199,9 @@ class Fuzzer:
         """Random actions into the arrays; some of them impossible."""
         choices, ranges = held.arrays["choices"], held.arrays["ranges"]
         heads = held.env.heads
-        for column, (_, options, _, _) in enumerate(heads[: choices.shape[1]]):
+        for column, (_, options, *_) in enumerate(heads[: choices.shape[1]]):
             choices[:, column] = self.rng.integers(0, options, len(choices))
-        for column, (_, _, low, high) in enumerate(heads[choices.shape[1] :]):
+        for column, (_, _, low, high, _) in enumerate(heads[choices.shape[1] :]):
             units = self.rng.uniform(0, 1, len(ranges)).round(int(self.rng.integers(0, 3)))
             ranges[:, column] = np.clip(low + units * (high - low), low, high)
         if self.chance(bad):
@@ -222,7 +222,7 @@ class Fuzzer:
         held = self.held()
         n, heads = held.env.num_envs, held.env.heads
         units = self.rng.uniform(-1, 1, (n, len(heads))).astype(np.float32)
-        for column, (_, options, _, _) in enumerate(heads):
+        for column, (_, options, *_) in enumerate(heads):
             if options:
                 units[:, column] = self.rng.integers(0, options, n)
         if self.chance(0.1):
