@@ -335,6 +335,10 @@ class Fuzzer:
             seeds = self.pick([seeds[:-1], seeds.astype(float), None])
         self.core.fill_uniforms(out, seeds, int(words[0]), key)
         assert ((out >= 0) & (out < 1)).all()
+        x = (self.rng.normal(size=columns) * self.pick([1, 1e10, np.inf])).astype(np.float32)
+        tanh = np.empty(self.pick([columns, columns, columns + 1]), dtype=np.float32)
+        self.core.tanh(x, tanh)
+        assert (np.isnan(x) | (np.abs(tanh) <= 1)).all()
 
     def adam_step(self) -> None:
         members, total = self.pick([0, 1, 2, 5]), self.pick([0, 1, 40, 200])

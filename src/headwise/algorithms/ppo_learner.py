@@ -153,10 +153,12 @@ class PPOLearner:
                     part |= past(epoch, start, size)
                 if epoch == 0 and start == 0:
                     metrics |= self._diagnose(part)
-                loss, numbers = self._loss(part)
+                last = epoch == self.config.epochs - 1
+                loss, numbers = self._loss(part, report=last)
                 torch.autograd.backward(loss.sum())
                 self.optimiser.step()
-                means.add(numbers)
+                if last:
+                    means.add(numbers)
         self.updates.advance()
         return metrics | means.result() | {"train/grad_norm": self.optimiser.norm.clone()}
 
@@ -167,7 +169,8 @@ class PPOLearner:
             "obs": batch.obs.flatten(-3, -2),
             "raw": batch.extra["raw"].flatten(-3, -2),
             "log_prob": batch.extra["log_prob"].flatten(-3, -2),
-            "valid": batch.valid.flatten(-2).unsqueeze(-1),
+            # Zeros and ones, because it is multiplied with in every minibatch.
+            "valid": batch.valid.flatten(-2).unsqueeze(-1).to(batch.obs.dtype),
         }
         if batch.legal is not None:
             rows["legal"] = batch.legal.flatten(-4, -3)
@@ -218,8 +221,8 @@ class PPOLearner:
         )
         return {name: x.flatten(-3, -2) for name, x in found._asdict().items()}
 
-    def _loss(self, part: Rows) -> tuple[Tensor, Metrics]:
-        """The loss of each member, (P,), and what to report."""
+    def _loss(self, part: Rows, *, report: bool) -> tuple[Tensor, Metrics]:
+        """The loss of each member, (P,), and what to report of it, if anything."""
         judged = self.actor.judge(part["obs"], part["raw"], part.get("legal"))
         valid = part["valid"]
         surrogate, ratio = self._surrogate(judged, part, part["advantage"])
@@ -227,21 +230,14 @@ class PPOLearner:
         entropy = member_mean(self._total_entropy(judged.entropy), valid)
         value_loss = self._value_loss(part, judged)
         loss = policy_loss + self.config.value_coef * value_loss - self.entropy_coef * entropy
-        with torch.no_grad():
-            log_ratio = judged.log_prob - part["log_prob"]
-            outside = (ratio - 1.0).abs() > along(self.clip, ratio)
-            kl = log_ratio.exp() - 1.0 - log_ratio
+        metrics: Metrics = {}
+        if report:
             metrics = {
                 "train/policy_gradient_loss": policy_loss,
                 "train/value_loss": value_loss,
                 "train/entropy_loss": -entropy,
-                "train/approx_kl": member_mean(kl.sum(-1, keepdim=True), valid),
-                "train/clip_fraction": member_mean(outside.float(), valid),
-                "train/joint_ratio": member_mean(log_ratio.sum(-1, keepdim=True).exp(), valid),
                 "heads/entropy": judged.entropy.mean(-2),
-                "heads/kl": kl.mean(-2),
-                "heads/clip_fraction": outside.float().mean(-2),
-            }
+            } | self._movement(judged.log_prob - part["log_prob"], ratio, valid)
         if self.config.kl_coef:
             loss = loss + self._kl_penalty(judged, part)
         if self.config.mean_penalty and judged.heads.ranges is not None:
@@ -249,6 +245,19 @@ class PPOLearner:
             far = torch.where(mean.abs() > 4.0, mean.square(), 0.0)
             loss = loss + self.config.mean_penalty * member_mean(far)
         return loss, metrics
+
+    @torch.no_grad()
+    def _movement(self, log_ratio: Tensor, ratio: Tensor, valid: Tensor) -> Metrics:
+        """How far the policy has come from the one that acted."""
+        outside = ((ratio - 1.0).abs() > along(self.clip, ratio)).float()
+        kl = log_ratio.exp() - 1.0 - log_ratio
+        return {
+            "train/approx_kl": member_mean(kl.sum(-1, keepdim=True), valid),
+            "train/clip_fraction": member_mean(outside, valid),
+            "train/joint_ratio": member_mean(log_ratio.sum(-1, keepdim=True).exp(), valid),
+            "heads/kl": kl.mean(-2),
+            "heads/clip_fraction": outside.mean(-2),
+        }
 
     def _surrogate(self, judged: Judged, part: Rows, advantage: Tensor) -> tuple[Tensor, Tensor]:
         """The clipped objective of each column of ratios, (P, B, G), and the ratios."""
