@@ -99,6 +99,7 @@ def shares(members: int, updates: int, rollout: int = ROLLOUT) -> tuple[float, f
     costs that does nothing: dispatch is no work. Ours are timed by a clock around them. The wall
     time is that of the same updates without a profiler.
     """
+    torch.set_num_threads(1)  # as a study runs: one process on each core
     loop = loop_of(members, (256, 256), rollout)
     update, clock, nothing = one_update(loop), Clock(), cost_of_nothing()
     update()  # warm up
@@ -120,6 +121,7 @@ def shares(members: int, updates: int, rollout: int = ROLLOUT) -> tuple[float, f
 def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
     """Measures, renews the section of RESULTS.md and returns it. No peer takes part."""
     head = description(command)
+    threads = torch.get_num_threads()
     result = times(rounds, seconds)
     low, high = result.spread[0]
     one, many = result.rates
@@ -143,12 +145,12 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
         [
             "## Populations",
             f"PPO shared on ContextualDecoupler, {SLOTS} slots a member, rollouts of {ROLLOUT}, "
-            f"{torch.get_num_threads()} threads at most. Above: the time of a rollout and its "
+            f"{threads} threads at most. Above: the time of a rollout and its "
             f"update at [64, 64], medians of {rounds} rounds of {seconds:g} s in turns. Below, at "
-            "[256, 256]: shares of the time in torch's kernels (self time of its operations in "
-            "torch.profiler, less what an operation on one number takes) and in our compiled ones "
-            "(environment, Adam, random numbers, tanh; a clock around each); the rest is Python "
-            "and dispatch.",
+            "[256, 256] and one thread, as a study runs on each core: shares of the time in torch's "
+            "kernels (self time of its operations in torch.profiler, less what an operation on one "
+            "number takes) and in our compiled ones (environment, Adam, random numbers, tanh; a "
+            "clock around each); the rest is Python and dispatch.",
             head + ".",
             table(
                 ["members", "one member, ms", "all members, ms", "times the time", "target"],
