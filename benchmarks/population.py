@@ -147,8 +147,8 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
             f"PPO shared on ContextualDecoupler, {SLOTS} slots a member, rollouts of {ROLLOUT}, "
             f"{threads} threads at most. Above: the time of a rollout and its "
             f"update at [64, 64], medians of {rounds} rounds of {seconds:g} s in turns. Below, at "
-            "[256, 256] and one thread, as a study runs on each core: shares of the time in torch's "
-            "kernels (self time of its operations in torch.profiler, less what an operation on one "
+            "[256, 256] and one thread, as a study runs on each core: shares of the time in "
+            "torch's kernels (self time of its operations in torch.profiler, less what one on one "
             "number takes) and in our compiled ones (environment, Adam, random numbers, tanh; a "
             "clock around each); the rest is Python and dispatch.",
             head + ".",
