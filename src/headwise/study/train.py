@@ -21,6 +21,7 @@ from headwise.study.measures import measures
 from headwise.study.planner import Pack
 from headwise.study.result import EpisodeTable, MetricTable, RunResult
 from headwise.training.build import make_loop
+from headwise.training.capture import ALONE
 from headwise.training.loop import Loop
 from headwise.training.pinned import pinned
 from headwise.training.report import metric_columns
@@ -41,7 +42,10 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     config, factorization = configs_of(
         first.algorithm, pack.settings(), first.factorization, first.factorization_settings
     )
-    return make_loop(env, config, factorization, seeds, first.steps, device)
+    if device == "cpu":
+        return make_loop(env, config, factorization, seeds, first.steps, device)
+    with ALONE:
+        return make_loop(env, config, factorization, seeds, first.steps, device)
 
 
 def train_pack(

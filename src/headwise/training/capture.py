@@ -19,8 +19,9 @@ T = TypeVar("T")
 
 WARM_UP = 3
 """Runs before the capture; libraries set themselves up in them. They count like any other run."""
-_ONE_AT_A_TIME = threading.Lock()
-"""Populations may train in threads of one process; a capture empties caches that they share."""
+ALONE = threading.Lock()
+"""Held while a population is built, warms up or is captured. Populations may train in threads of
+one process, and what one launches for the first time must not fall into the capture of another."""
 
 
 class Captured(Generic[T]):
@@ -53,7 +54,8 @@ class Captured(Generic[T]):
             return self._repeated(bundle)
         if self._runs < WARM_UP:
             self._runs += 1
-            return self._aside()
+            with ALONE:
+                return self._aside()
         if bundle not in self._graphs:
             self._graphs[bundle] = self._capture(bundle)
         graph, result = self._graphs[bundle]
@@ -78,7 +80,7 @@ class Captured(Generic[T]):
         graph = torch.cuda.CUDAGraph()
         # Other threads may talk to the device meanwhile, each on a stream of its own.
         with (
-            _ONE_AT_A_TIME,
+            ALONE,
             torch.cuda.graph(graph, stream=_capture_stream(), capture_error_mode="thread_local"),
         ):
             result = self._repeated(bundle)
