@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,17 +10,10 @@ from torch import Tensor, nn
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.heads import pick_options
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft import (
-    TWINS,
-    ActorLoss,
-    lesser,
-    part_layout,
-    temperatures_of,
-    twice,
-)
+from headwise.factorizations.soft import TWINS, lesser, temperatures_of, twice
+from headwise.factorizations.soft_options import OptionsSoft
 from headwise.factorizations.values import chosen, max_centred
 from headwise.nets import Dueling, Mixer
-from headwise.population import Initializer, member_mean
 
 
 class BranchingCritics(nn.Module):
@@ -64,32 +56,19 @@ class BranchingCritics(nn.Module):
         return mixed
 
 
-class BranchingSoft:
+class BranchingSoft(OptionsSoft):
     """Q = V(s, a_c) + mixture of A_h(s, a_c, a_h); heads are drawn from softmax(A_h / alpha).
 
     In a mixture A_h stands for what it contributes, its slope at zero times A_h.
     """
 
-    num_columns = 1
-
     def __init__(self, blueprint: Blueprint, mixer_width: int = 0) -> None:
-        self.layout = blueprint.layout
-        self._blueprint = blueprint
+        super().__init__(blueprint, SharedPolicy)
         self._mixer_width = mixer_width
-        self.actor: Any = None
-        self._num_range_uniforms = 0
-        if self.layout.num_ranges:
-            ranges = part_layout(self.layout, self.layout.ranges)
-            self.actor = SharedPolicy(replace(blueprint, layout=ranges))
-            self._num_range_uniforms = self.actor.num_uniforms
-        self.num_uniforms = self.layout.num_choices + self._num_range_uniforms
-        self.num_noise = self.num_uniforms
 
     def make_critic(self) -> BranchingCritics:
         """Twin critics."""
-        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
-        num_inputs = self._blueprint.obs_size + self.layout.num_ranges
-        return BranchingCritics(own, num_inputs, self._mixer_width)
+        return BranchingCritics(*self._critic_blueprint(), self._mixer_width)
 
     def sample(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -104,7 +83,7 @@ class BranchingSoft:
 
     def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
         """The actor's mode, then the first critic's best options."""
-        numbers = None if self.actor is None else self.actor.to_unit(self.actor.mode(obs))
+        numbers = self._best_numbers(obs)
         _, advantage, _ = self._branches(critic, obs, numbers, legal)
         return self.layout.columns(advantage.select(-4, 0).argmax(-1).float(), numbers)
 
@@ -118,36 +97,6 @@ class BranchingSoft:
         picked = chosen(advantage, twice(options)) * twice(self._in_use(action))
         mixed: Tensor = critic.mix(picked, embedding)
         return (value + mixed).unsqueeze(-1)
-
-    def soft_value(
-        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
-    ) -> Tensor:
-        """The value of states with the entropy to come, (P, B, 1)."""
-        numbers, log_prob = self._draw_numbers(obs, uniform)
-        value, _, in_use = self._over_options(critic, obs, numbers, uniform, alpha, legal)
-        if log_prob is not None:
-            t = temperatures_of(alpha, self.layout.ranges)
-            value = value - (t * self._of_ranges(log_prob, in_use)).sum(-1, keepdim=True)
-        return value
-
-    def actor_loss(
-        self,
-        critic: Any,
-        obs: Tensor,
-        noise: Tensor,
-        alpha: Tensor,
-        gumbel_temperature: Tensor,
-        legal: Tensor | None,
-    ) -> ActorLoss:
-        """Minus the soft value by the numbers chosen; without Ranges there is no actor."""
-        numbers, log_prob = self._draw_numbers(obs, noise)
-        value, entropy, in_use = self._over_options(critic, obs, numbers, noise, alpha, legal)
-        if log_prob is None:
-            return ActorLoss(None, self.layout.columns(entropy, None), in_use)
-        log_prob = self._of_ranges(log_prob, in_use)
-        t = temperatures_of(alpha, self.layout.ranges)
-        gain = value - (t * log_prob).sum(-1, keepdim=True)
-        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob), in_use)
 
     # --- the pieces -----------------------------------------------------------------------------
 
@@ -171,10 +120,6 @@ class BranchingSoft:
         alpha: Tensor,
         legal: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The soft value over discrete heads (P, B, 1), and their entropies (P, B, D).
-
-        The third is how likely each head is to be in use, (P, B, H), where not all always are.
-        """
         value, advantage, embedding = self._branches(critic, obs, numbers, legal)
         t = self._t(alpha)
         scaled = critic.effective(advantage, embedding) / t.unsqueeze(-1)
@@ -195,17 +140,6 @@ class BranchingSoft:
             total = value + critic.mix(picked, embedding) + (likely * t * entropy).sum(-1)
         first = None if in_use is None else in_use.select(-3, 0)
         return lesser(total.unsqueeze(-1)), (likely * entropy).select(-3, 0), first
-
-    def _of_ranges(self, log_prob: Tensor, in_use: Tensor | None) -> Tensor:
-        """Log-densities (P, B, C), weighted with how likely their heads are to be in use."""
-        return log_prob if in_use is None else log_prob * in_use[..., self.layout.ranges]
-
-    def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Values of the Range heads (P, B, C) from the actor, and their log-densities."""
-        if self.actor is None:
-            return None, None
-        raw, judged = self.actor.sample(obs, uniform[..., self.layout.num_choices :])
-        return self.actor.to_unit(raw), judged.log_prob
 
     def _t(self, alpha: Tensor) -> Tensor:
         """Temperatures of the Choice heads, shaped to go with (P, 2, B, D)."""

@@ -7,7 +7,6 @@ taken along one prefix drawn from the policy, with the exact expectation inside 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,15 +18,15 @@ from headwise.factorizations.layout import NEVER
 from headwise.factorizations.prefix import Prefix, ordered
 from headwise.factorizations.soft import (
     TWINS,
-    ActorLoss,
     lesser,
     part_layout,
     temperatures_of,
     twice,
 )
+from headwise.factorizations.soft_options import OptionsSoft
 from headwise.factorizations.values import chosen, max_centred
 from headwise.nets import MLP
-from headwise.population import Initializer, Linear, member_mean
+from headwise.population import Linear
 
 
 class ChainCritics(nn.Module):
@@ -67,10 +66,8 @@ class ChainCritics(nn.Module):
         return self.advantage.one(copy, embedding)
 
 
-class ChainSoft:
+class ChainSoft(OptionsSoft):
     """SAC whose numbers and options are chosen one after the other."""
-
-    num_columns = 1
 
     def __init__(
         self,
@@ -78,28 +75,20 @@ class ChainSoft:
         order: tuple[str, ...] | None,
         make_actor: Callable[[Blueprint, tuple[str, ...] | None], Any],
     ) -> None:
-        layout = blueprint.layout
-        self.layout = layout
-        self._blueprint = blueprint
-        names = [layout.spec.names[h] for h in ordered(layout.spec, order)]
-        options = part_layout(layout, layout.choices)
+        spec = blueprint.spec
+        names = [spec.names[h] for h in ordered(spec, order)]
+
+        def make_chain(ranges: Blueprint) -> Any:
+            return make_actor(ranges, tuple(n for n in names if n in ranges.spec.names))
+
+        super().__init__(blueprint, make_chain)
+        options = part_layout(self.layout, self.layout.choices)
         self._options = options
         self._prefix = Prefix(options, [n for n in names if n in options.spec.names])
-        self.actor: Any = None
-        range_uniforms = 0
-        if layout.num_ranges:
-            ranges = part_layout(layout, layout.ranges)
-            chain = tuple(n for n in names if n in ranges.spec.names)
-            self.actor = make_actor(replace(blueprint, layout=ranges), chain)
-            range_uniforms = self.actor.num_uniforms
-        self.num_uniforms = layout.num_choices + range_uniforms
-        self.num_noise = self.num_uniforms
 
     def make_critic(self) -> ChainCritics:
         """Twin critics."""
-        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
-        num_inputs = self._blueprint.obs_size + self.layout.num_ranges
-        return ChainCritics(own, num_inputs, self._prefix)
+        return ChainCritics(*self._critic_blueprint(), self._prefix)
 
     def sample(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -111,7 +100,7 @@ class ChainSoft:
 
     def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
         """The actors' modes, then the first critic's best option, one after the other."""
-        numbers = None if self.actor is None else self.actor.to_unit(self.actor.mode(obs))
+        numbers = self._best_numbers(obs)
         x = self._inputs(obs, numbers)
         return self.layout.columns(self._unroll(critic, x, None, None, legal), numbers)
 
@@ -128,46 +117,10 @@ class ChainSoft:
         value: Tensor = critic.state_value(x)
         return (value + picked.sum(-1)).unsqueeze(-1)
 
-    def soft_value(
-        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
-    ) -> Tensor:
-        """The value of states with the entropy to come, (P, B, 1)."""
-        numbers, log_prob = self._draw_numbers(obs, uniform)
-        value, _, in_use = self._over_options(critic, obs, numbers, uniform, alpha, legal)
-        if log_prob is not None:
-            t = temperatures_of(alpha, self.layout.ranges)
-            value = value - (t * self._of_ranges(log_prob, in_use)).sum(-1, keepdim=True)
-        return value
-
-    def actor_loss(
-        self,
-        critic: Any,
-        obs: Tensor,
-        noise: Tensor,
-        alpha: Tensor,
-        gumbel_temperature: Tensor,
-        legal: Tensor | None,
-    ) -> ActorLoss:
-        """Minus the soft value by the numbers chosen; without Ranges there is no actor."""
-        numbers, log_prob = self._draw_numbers(obs, noise)
-        value, entropy, in_use = self._over_options(critic, obs, numbers, noise, alpha, legal)
-        if log_prob is None:
-            return ActorLoss(None, self.layout.columns(entropy, None), in_use)
-        log_prob = self._of_ranges(log_prob, in_use)
-        t = temperatures_of(alpha, self.layout.ranges)
-        gain = value - (t * log_prob).sum(-1, keepdim=True)
-        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob), in_use)
-
     # --- the pieces -----------------------------------------------------------------------------
 
     def _inputs(self, obs: Tensor, numbers: Tensor | None) -> Tensor:
         return obs if numbers is None else torch.cat([obs, numbers], dim=-1)
-
-    def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        if self.actor is None:
-            return None, None
-        raw, judged = self.actor.sample(obs, uniform[..., self.layout.num_choices :])
-        return self.actor.to_unit(raw), judged.log_prob
 
     def _along(self, critic: Any, x: Tensor, options: Tensor, legal: Tensor | None) -> Tensor:
         """Advantages (P, 2, B, D, K) for the prefixes that options (P, B, D) give."""
@@ -202,10 +155,6 @@ class ChainSoft:
             gains = gains * twice(in_use[..., self.layout.choices])
             entropy = entropy * in_use[..., self.layout.choices]
         return lesser((critic.state_value(x) + gains.sum(-1)).unsqueeze(-1)), entropy, in_use
-
-    def _of_ranges(self, log_prob: Tensor, in_use: Tensor | None) -> Tensor:
-        """Log-densities (P, B, C), and zero where the prefix does not use the head."""
-        return log_prob if in_use is None else log_prob * in_use[..., self.layout.ranges]
 
     def _unroll(
         self,
