@@ -14,15 +14,14 @@ from torch import Tensor
 
 from headwise.algorithms.base import (
     Acted,
-    AlgorithmConfig,
     Metrics,
     PerMember,
     ReplayBatch,
-    ReplayPlan,
     RolloutBatch,
     Task,
     algorithms,
 )
+from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.returns import td_target
 from headwise.algorithms.schedules import linear
 from headwise.errors import ConfigError
@@ -36,33 +35,21 @@ from headwise.population import Adam, Clock, Draws, Initializer, Packed, Stream,
 
 @algorithms.register("dqn")
 @dataclass(frozen=True, kw_only=True)
-class DQN(AlgorithmConfig):
+class DQN(OffPolicyConfig):
     """Deep Q-learning with dueling, max-centred branches."""
 
     name: ClassVar[str] = "dqn"
 
     bins: int | dict[str, int] | None = 11
     """Bins of a Range head: one number, or numbers by head."""
-    replay: int = 100_000
-    """Transitions kept for each member."""
-    batch_size: int = 256
-    """Rows of a gradient step."""
-    warmup: int = 1000
-    """Transitions before the first gradient step."""
-    updates_per_step: float = 0.25
-    """Gradient steps for each environment step of a member."""
     epsilon: PerMember = 0.1
     """How often a head takes an option at random, in the end."""
     epsilon_start: PerMember = 0.1
     """How often in the beginning."""
     epsilon_share: float = 0.1
     """Share of the run over which the one becomes the other."""
-    tau: float = 0.01
-    """How far the target network moves towards the online one at each update."""
     double_q: bool = False
     """Let the online network choose the next action, and the target network judge it."""
-    n_step: int = 1
-    """Steps of reward before the next value."""
     loss: Literal["squared", "huber"] = "squared"
     """The loss of an error."""
     temperature: float = 0.0
@@ -80,12 +67,10 @@ class DQN(AlgorithmConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("epsilon", "epsilon_start", "epsilon_share", "munchausen", "tau"):
+        for name in ("epsilon", "epsilon_start", "epsilon_share", "munchausen"):
             self.require(name, 0.0, 1.0)
-        self.require("updates_per_step", 0.0, 100.0, open_low=True)
         self.require("temperature", 0.0, 1e3)
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
-        self.require_count("replay", "batch_size", "n_step")
         if self.munchausen > 0.0 and self.temperature == 0.0:
             raise ConfigError(
                 "dqn setting 'munchausen' needs a temperature", got="temperature 0", fix="Try 0.03."
@@ -124,9 +109,7 @@ class DQNLearner:
         lr = config.member_values("lr", task.keys)
         self.optimiser = Adam(self._packed, lr, max_norm=config.max_grad_norm)
         self.alive = self.optimiser.alive
-        self.plan = ReplayPlan(
-            config.replay, config.batch_size, config.warmup, config.updates_per_step, config.n_step
-        )
+        self.plan = config.replay_plan()
         self.steps = Clock(task.device)
         """Environment steps that each member has taken, for the schedule of epsilon."""
         self._total_steps, self._num_slots = task.total_steps, task.num_slots

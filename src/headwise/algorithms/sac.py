@@ -15,15 +15,14 @@ from torch import Tensor
 
 from headwise.algorithms.base import (
     Acted,
-    AlgorithmConfig,
     Metrics,
     PerMember,
     ReplayBatch,
-    ReplayPlan,
     RolloutBatch,
     Task,
     algorithms,
 )
+from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.returns import td_target
 from headwise.algorithms.schedules import linear
 from headwise.algorithms.temperature import Temperatures
@@ -36,23 +35,11 @@ from headwise.population import Adam, Clock, Draws, Initializer, Packed, Stream,
 
 @algorithms.register("sac")
 @dataclass(frozen=True, kw_only=True)
-class SAC(AlgorithmConfig):
+class SAC(OffPolicyConfig):
     """Soft actor-critic."""
 
     name: ClassVar[str] = "sac"
 
-    replay: int = 100_000
-    """Transitions kept for each member."""
-    batch_size: int = 256
-    """Rows of a gradient step."""
-    warmup: int = 1000
-    """Transitions before the first gradient step."""
-    updates_per_step: float = 0.25
-    """Gradient steps for each environment step of a member."""
-    tau: float = 0.01
-    """How far the target critics move towards the online ones at each update."""
-    n_step: int = 1
-    """Steps of reward before the next value."""
     target_entropy: PerMember = 0.5
     """Entropy that Choice heads should have, as a fraction of the largest. Lower it where good play
     is nearly deterministic: 0.1 or 0.2 for a few hundred options with one right answer."""
@@ -83,17 +70,15 @@ class SAC(AlgorithmConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("tau", "target_entropy", "target_entropy_share"):
+        for name in ("target_entropy", "target_entropy_share"):
             self.require(name, 0.0, 1.0)
         if self.target_entropy_end is not None:
             self.require("target_entropy_end", 0.0, 1.0)
-        self.require("updates_per_step", 0.0, 100.0, open_low=True)
         self.require("first_temperature", 0.0, 1e3, open_low=True)
         self.require("actor_lr_scale", 0.0, 100.0)
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
         for name in ("gumbel_start", "gumbel_decay", "gumbel_floor"):
             self.require(name, 0.0, 1e3, open_low=True)
-        self.require_count("replay", "batch_size", "n_step")
 
     def build(self, task: Task) -> SACLearner:
         """The learner."""
@@ -137,9 +122,7 @@ class SACLearner:
             per_head=config.per_head_temperature,
             lr=lr,
         )
-        self.plan = ReplayPlan(
-            config.replay, config.batch_size, config.warmup, config.updates_per_step, config.n_step
-        )
+        self.plan = config.replay_plan()
         self.updates = Clock(task.device)
         self._num_updates = max(task.total_steps * config.updates_per_step, 1.0)
         self._fraction = config.member_values("target_entropy", task.keys)
