@@ -136,24 +136,23 @@ def test_eval_prints_the_score(run, capsys):
 
 
 def test_play_records_what_it_sees_with_bars_for_the_heads(run, tmp_path, capsys):
-    pil = pytest.importorskip("PIL.Image")
+    from PIL import Image
+
     video = tmp_path / "deep" / "x.gif"
     assert main(["play", str(run), "--record", str(video), "--episodes", "2"]) == 0
     assert "frames in" in capsys.readouterr().out
-    with pil.open(video) as film:
+    with Image.open(video) as film:
         assert film.n_frames >= 4
         assert film.size == (600, 400 + 3 * 16 + 2 * 8)  # a bar for each of three heads
 
 
 def test_play_records_mp4(run, tmp_path):
-    pytest.importorskip("moviepy")
     video = tmp_path / "x.mp4"
     assert main(["play", str(run), "--record", str(video), "--episodes", "1"]) == 0
     assert video.stat().st_size > 1000
 
 
 def test_a_bar_is_as_long_as_its_share():
-    pytest.importorskip("PIL")
     frame = np.zeros((40, 600, 3), dtype=np.uint8)
     drawn = with_bars(frame, ["a", "b"], np.array([0.75, 0.25]))
     blue = (drawn == (66, 118, 180)).all(-1)

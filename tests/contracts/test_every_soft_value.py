@@ -132,7 +132,8 @@ def test_sampling_and_soft_value_match_brute_force(name, spec):
     torch.testing.assert_close(value, expected, atol=0.02, rtol=0.02)
 
 
-@pytest.mark.parametrize(("name", "spec"), OVER_OPTIONS)
+# Not `shared`: its policy is an actor, which has not learned yet.
+@pytest.mark.parametrize(("name", "spec"), [p for p in OVER_OPTIONS if p[0] != "shared"])
 def test_mode_is_the_action_of_largest_value(name, spec):
     soft, critic, _ = built(name, spec)
     twins_made_equal(critic)
@@ -143,8 +144,6 @@ def test_mode_is_the_action_of_largest_value(name, spec):
             soft.predict(critic, obs, a).mean((-1, -3))
             for a in for_all_rows(all_actions(SPECS[spec]))
         ]
-    if name == "shared":  # its policy is an actor, which has not learned yet
-        return
     torch.testing.assert_close(best, torch.stack(table).amax(0))
 
 

@@ -3,12 +3,8 @@
 import csv
 from pathlib import Path
 
-import pytest
-
 from headwise.report.write import write_report
 from headwise.study import Options, Store, conduct, load_study
-
-pytest.importorskip("envpool", reason="Lander needs it: pip install 'headwise[lander]'")
 
 PAPER = Path(__file__).parents[2] / "studies" / "paper.py"
 

@@ -49,7 +49,8 @@ def read_jsonl(path):
 
 
 def read_parquet(path):
-    parquet = pytest.importorskip("pyarrow.parquet")
+    from pyarrow import parquet
+
     table = parquet.read_table(path)
     columns = (table[name].to_pylist() for name in ("step", "seed", "name", "value"))
     return list(zip(*columns, strict=True))
@@ -99,7 +100,8 @@ def test_odd_names_stay_one_column(tmp_path):
 
 
 def test_tensorboard_has_a_run_for_each_seed_under_the_names_of_the_field(tmp_path):
-    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    from tensorboard.backend.event_processing import event_accumulator as events
+
     write(hw.TensorBoardSink(tmp_path), 100, 200, 300)
     write(hw.TensorBoardSink(tmp_path), 300, 400, start=200)
     for seed, tags in (
