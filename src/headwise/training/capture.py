@@ -1,7 +1,7 @@
 """How a piece of tensor code is run again and again: as it is on the CPU, as a CUDA graph on a GPU.
 
-A graph replays the same kernels on the same memory without Python, which is six to seven times
-faster for networks of a few hundred units. What is captured must therefore read from and write to
+A graph replays the same kernels on the same memory without Python, which small networks would spend
+most of their time in. What is captured must therefore read from and write to
 tensors that stay where they are, draw its random numbers by a clock on the device, and never wait
 for the device. No other file knows whether code is captured.
 """
