@@ -64,7 +64,7 @@ def test_heads_of_a_group_count_together():
 def test_a_runaway_is_reported():
     low, high = made(first=1.0), made(first=RUNAWAY * 1.5)
     entropy, half = torch.zeros(2, 1, 4), torch.tensor([0.5, 0.5])
-    assert low.update(entropy, half)["warn/temperature"].tolist() == [0.0, 0.0]
-    metrics = high.update(entropy, half)
+    assert low.update(entropy, half)()["warn/temperature"].tolist() == [0.0, 0.0]
+    metrics = high.update(entropy, half)()
     assert metrics["warn/temperature"].tolist() == [1.0, 1.0]
     assert metrics["heads/alpha"].shape == metrics["heads/entropy"].shape == (2, 4)

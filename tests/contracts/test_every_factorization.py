@@ -54,12 +54,12 @@ def test_greedy_is_the_best_of_all_joint_actions(name, spec):
     obs = observations()
     value = trained_a_little(make(name, "value", SPECS[spec]), obs, SPECS[spec])
     with torch.no_grad():
-        best, columns = value.best(obs)
+        best, columns = value.best(obs), value.best_value(obs)
         actions = for_all_rows(all_actions(SPECS[spec]))
         table = torch.stack([value.joint(obs, action) for action in actions])
         torch.testing.assert_close(value.joint(obs, best), table.amax(0))
         assert table.amax(0).sub(table.amin(0)).min() > 1e-3  # there was something to choose
-        # the predictions that `best` returns are those of the action it returns
+        # what `best_value` says is what is predicted for the action that `best` returns
         torch.testing.assert_close(columns, value.predict(obs, best))
 
 
@@ -72,7 +72,7 @@ def test_greedy_keeps_to_legal_options(name, spec):
     legal = torch.rand(3, 5, len(sizes), max(sizes), generator=generator) < 0.5
     legal[..., 0] = True
     with torch.no_grad():
-        best, columns = value.best(obs, legal)
+        best, columns = value.best(obs, legal), value.best_value(obs, legal)
     assert legal.gather(-1, best.long().unsqueeze(-1)).all()
     with torch.no_grad():
         table = []

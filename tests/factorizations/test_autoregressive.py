@@ -120,7 +120,7 @@ def test_the_value_can_be_any_function_and_greedy_finds_its_maximum(order):
         optimiser.step()
     assert loss < 3e-3
     with torch.no_grad():
-        best, columns = value.best(obs)
+        best, columns = value.best(obs), value.best_value(obs)
         assert (best == actions[payoff.argmax()]).all()
         torch.testing.assert_close(columns, payoff.max().expand(3, 1, 1), atol=0.05, rtol=0)
         table = [value.joint(obs, a) for a in for_all_rows(actions, rows=1)]

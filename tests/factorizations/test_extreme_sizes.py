@@ -54,7 +54,7 @@ def some_batch(learner, keys, spec):
         return batch
     flat = [x.flatten(1, 2) for x in (batch.obs, batch.action, batch.reward, batch.next_obs)]
     discount = torch.full_like(flat[2], 0.9)
-    return ReplayBatch(*flat, batch.terminated.flatten(1, 2), discount, None, None)
+    return ReplayBatch(*flat, discount, None, None)
 
 
 @pytest.mark.parametrize("size", SPECS)
@@ -65,7 +65,7 @@ def test_every_size_acts_and_learns(algorithm, factorization, size):
     learner, keys = learner_for(algorithm, factorization, spec)
     batch = some_batch(learner, keys, spec)
     spec.check(batch.action.numpy())
-    metrics = learner.update(batch, keys.at(0))
+    metrics = learner.update(batch, keys.at(0))()
     assert all(torch.isfinite(x).all() for x in metrics.values())
     assert learner.alive.all()
     spec.check(learner.policy(batch.obs.flatten(1, -2)).numpy())
@@ -75,7 +75,7 @@ def test_every_size_acts_and_learns(algorithm, factorization, size):
 @pytest.mark.parametrize("algorithm", ["ppo", "sac"])
 def test_alternatives_with_options_and_numbers_learn(algorithm, factorization):
     learner, keys = learner_for(algorithm, factorization, PARAMETERS)
-    metrics = learner.update(some_batch(learner, keys, PARAMETERS), keys.at(0))
+    metrics = learner.update(some_batch(learner, keys, PARAMETERS), keys.at(0))()
     assert all(torch.isfinite(x).all() for x in metrics.values())
     assert learner.alive.all()
 

@@ -89,7 +89,7 @@ def test_greedy_is_the_joint_maximum_for_both_rules(kind):
     value, obs = QPLEX(mixer=kind, mixer_width=16).value(blueprint(DISCRETE)), observations()
     with torch.no_grad():
         table = [value.joint(obs, action) for action in for_all_rows(all_actions(DISCRETE))]
-        best, columns = value.best(obs)
+        best, columns = value.best(obs), value.best_value(obs)
         torch.testing.assert_close(value.joint(obs, best), torch.stack(table).amax(0))
         torch.testing.assert_close(columns.squeeze(-1), torch.stack(table).amax(0))
 

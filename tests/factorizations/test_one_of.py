@@ -197,7 +197,7 @@ def test_the_target_entropy_of_a_head_is_weighted_with_its_use():
     used = torch.tensor([1.0, 0.5, 0.25, 0.0]).expand(1, 6, 4)
     logs = torch.tensor([math.log(n) for n in (3, 4, 2, 2)])
     reached = 0.5 * logs * used  # each head has exactly half of the entropy it could have
-    metrics = temperatures.update(reached, torch.tensor([0.5]), used)
+    metrics = temperatures.update(reached, torch.tensor([0.5]), used)()
     torch.testing.assert_close(metrics["heads/target_entropy"], 0.5 * logs * used[:, 0])
     torch.testing.assert_close(temperatures(), torch.full((1, 4), 0.2))  # nothing to change
 

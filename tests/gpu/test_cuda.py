@@ -83,7 +83,7 @@ def test_an_update_is_equal_to_rounding(algorithm, name, view):
     here.run(64)
     if algorithm == "ppo":
         caught, update = [], here.algorithm.update
-        here.algorithm.update = lambda batch, draws: caught.append(batch) or {}
+        here.algorithm.update = lambda batch, draws: caught.append(batch) or dict
         here.run(128)
         here.algorithm.update = update
         (batch,) = caught

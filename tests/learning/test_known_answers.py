@@ -99,7 +99,7 @@ def values(loop, obs):
         ):
             return learner.critic.value(obs).mean(-1)
         if hasattr(learner, "online"):
-            return learner.online.best(obs)[1].mean(-1)
+            return learner.online.best_value(obs).mean(-1)
         uniform = Keys(SEEDS).uniform(Stream.TARGET, 0, (obs.shape[1], learner.soft.num_uniforms))
         nothing = torch.full_like(learner.temperatures(), 1e-3)
         return learner.soft.soft_value(learner.critic, obs, uniform, nothing, None).mean(-1)

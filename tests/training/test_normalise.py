@@ -117,8 +117,8 @@ def test_what_is_drawn_from_replay_is_normalised_by_now():
         ours.obs(o, update=True)
         ours.reward(r, d, update=True)
     batch = ReplayBatch(
-        obs=obs[0], action=obs[0], reward=reward[0], next_obs=obs[1], terminated=done[0],
-        discount=reward[0], legal=None, next_legal=None,
+        obs=obs[0], action=obs[0], reward=reward[0], next_obs=obs[1], discount=reward[0],
+        legal=None, next_legal=None,
     )  # fmt: skip
     out = ours.batch(batch)
     assert torch.equal(out.obs, ours.obs(obs[0], update=False))

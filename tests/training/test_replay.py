@@ -115,13 +115,19 @@ def test_no_step_is_taken_over_an_end():
         replay.add(step(t, terminated=(0,) if t == 2 else (), truncated=(0,) if t == 5 else ()))
     batch = drawn(replay)
     row = row_of(batch, 1)  # 1, then 2 where the task ends: 2 + 0.5 * 4
-    assert (row["reward"], row["discount"], row["next_obs"]) == (4.0, 0.25, 3.0)
-    assert row["terminated"]
+    assert (row["reward"], row["discount"], row["next_obs"]) == (4.0, 0.0, 3.0)
     row = row_of(batch, 2)
-    assert (row["reward"], row["discount"]) == (4.0, 0.5)
+    assert (row["reward"], row["discount"]) == (4.0, 0.0)
     row = row_of(batch, 4)  # 4, then 5 where it is cut off: 16 + 0.5 * 32, and a value follows
     assert (row["reward"], row["discount"], row["next_obs"]) == (32.0, 0.25, 6.0)
-    assert not row["terminated"]
+
+
+def test_a_hundred_thousand_transitions_of_five_members_fit_into_150_megabytes():
+    replay = Replay(100_000, 16)
+    obs, flags = torch.zeros(5, 16, 24), torch.zeros(5, 16, dtype=torch.bool)
+    acted = Acted(torch.zeros(5, 16, 3), {})
+    replay.add(Transition(obs, acted, torch.zeros(5, 16), obs, flags, flags, ~flags))
+    assert replay.num_bytes < 150e6
 
 
 def test_several_steps_across_the_seam_of_the_ring():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
@@ -21,6 +22,9 @@ PerMember: TypeAlias = float | tuple[float, ...]
 
 Metrics: TypeAlias = dict[str, Tensor]
 """What an update reports: (P,) for a member, (P, H) for a member's heads; on the device."""
+
+Report: TypeAlias = Callable[[], Metrics]
+"""What an update has to tell, worked out only if somebody asks right after it."""
 
 algorithms: Registry[type[AlgorithmConfig]] = Registry("algorithm")
 
@@ -79,9 +83,9 @@ class ReplayBatch(NamedTuple):
     reward: Tensor
     """The discounted sum over the steps between `obs` and `next_obs`."""
     next_obs: Tensor
-    terminated: Tensor
     discount: Tensor
-    """gamma to the number of those steps."""
+    """What the value of `next_obs` counts: gamma to the number of those steps, and nothing where
+    the task ended on the way. A truncated episode goes on in value."""
     legal: Tensor | None
     next_legal: Tensor | None
 
@@ -130,7 +134,7 @@ class Algorithm(Protocol):
     ) -> Tensor:
         """Actions (P, B, H) of the policy learned: the best, or drawn if uniforms are given."""
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Metrics:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
         """One update from a batch of the kind that the plan asks for."""
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -17,12 +17,12 @@ from headwise.algorithms.base import (
     Metrics,
     PerMember,
     ReplayBatch,
+    Report,
     RolloutBatch,
     Task,
     algorithms,
 )
 from headwise.algorithms.off_policy import OffPolicyConfig
-from headwise.algorithms.returns import td_target
 from headwise.algorithms.schedules import linear
 from headwise.errors import ConfigError
 from headwise.factorizations.base import Blueprint, offered
@@ -30,7 +30,18 @@ from headwise.factorizations.heads import pick_options
 from headwise.factorizations.layout import NEVER, Layout
 from headwise.factorizations.values import chosen
 from headwise.nets import Activation
-from headwise.population import Adam, Clock, Draws, Initializer, Packed, Stream, along, member_mean
+from headwise.population import (
+    Adam,
+    Clock,
+    Draws,
+    Initializer,
+    Packed,
+    Stream,
+    along,
+    member_mean,
+    member_sum,
+    straight_gradients,
+)
 
 
 @algorithms.register("dqn")
@@ -144,7 +155,7 @@ class DQNLearner:
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
         """The best action, but each head of each slot by chance something else."""
-        best, _ = self.online.best(obs, legal)
+        best = self.online.best(obs, legal)
         coin, option = draws.uniform(Stream.EXPLORE, 2, *best.shape[-2:]).unbind(-3)
         anything = pick_options(self._equal_chances(best, legal), option)
         explores = coin < along(self.epsilon, coin)
@@ -156,7 +167,7 @@ class DQNLearner:
         self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
     ) -> Tensor:
         """The best action; there is no other policy to draw from."""
-        best: Tensor = self.online.best(obs, legal)[0]
+        best: Tensor = self.online.best(obs, legal)
         return best
 
     def _equal_chances(self, action: Tensor, legal: Tensor | None) -> Tensor:
@@ -166,31 +177,42 @@ class DQNLearner:
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Metrics:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
         """One gradient step on rows drawn from the past."""
         assert isinstance(batch, ReplayBatch)
         target = self._target(batch)
-        predicted = self.online.predict(batch.obs, batch.action, batch.legal)
-        error = predicted - target
-        loss = error.square()
-        if self.config.loss == "huber":
-            loss = torch.nn.functional.huber_loss(predicted, target, reduction="none")
-        in_use = None
-        if self.layout.is_conditional and loss.shape[-1] == self.layout.num_heads:
-            in_use = self.layout.active(batch.action)  # a head not in use has nothing to learn
-        loss = member_mean(loss, in_use)
-        if self._sums_columns:
-            loss = loss * predicted.shape[-1]
-        torch.autograd.backward(loss.sum())
+        with straight_gradients():
+            predicted = self.online.predict(batch.obs, batch.action, batch.legal)
+        error = predicted.detach() - target
+        weight = self._weights(batch, error)
+        # The slope of the squared error is twice the error; Huber's never exceeds one.
+        squared = self.config.loss == "squared"
+        slope = 2.0 * error if squared else error.clamp(-1.0, 1.0)
+        torch.autograd.backward(predicted, slope * weight)
         self.optimiser.step()
         self._packed_target.move_towards(self._packed, self.config.tau)
-        return {
-            "train/loss": loss.detach(),
-            "train/td_error": member_mean(error.detach().abs()),
-            "train/q_values": member_mean(predicted.detach()),
-            "train/grad_norm": self.optimiser.norm.clone(),
-            "rollout/exploration_rate": self.epsilon,
-        }
+
+        def report() -> Metrics:
+            size = error.abs()
+            loss = error.square() if squared else torch.where(size < 1.0, 0.5 * size**2, size - 0.5)
+            return {
+                "train/loss": member_sum(loss * weight),
+                "train/td_error": member_mean(size),
+                "train/q_values": member_mean(predicted.detach()),
+                "train/grad_norm": self.optimiser.norm.clone(),
+                "rollout/exploration_rate": self.epsilon,
+            }
+
+        return report
+
+    def _weights(self, batch: ReplayBatch, error: Tensor) -> Tensor | float:
+        """What each error (P, B, G) counts in a member's loss, which is a mean over rows."""
+        rows, columns = error.shape[-2:]
+        all_columns = columns if self._sums_columns else 1
+        if not self.layout.is_conditional or columns != self.layout.num_heads:
+            return all_columns / (rows * columns)
+        in_use = self.layout.active(batch.action)  # a head not in use has nothing to learn
+        return in_use * (all_columns / along(member_sum(in_use).clamp_min(1.0), in_use))
 
     @torch.no_grad()
     def _target(self, batch: ReplayBatch) -> Tensor:
@@ -202,12 +224,11 @@ class DQNLearner:
             )
             reward = reward + self._munchausen(batch)
         elif self.config.double_q:
-            best, _ = self.online.best(batch.next_obs, batch.next_legal)
+            best = self.online.best(batch.next_obs, batch.next_legal)
             following = self.target.predict(batch.next_obs, best, batch.next_legal)
         else:
-            _, following = self.target.best(batch.next_obs, batch.next_legal)
-        terminated, discount = batch.terminated.unsqueeze(-1), batch.discount.unsqueeze(-1)
-        return td_target(reward, following, terminated, discount)
+            following = self.target.best_value(batch.next_obs, batch.next_legal)
+        return torch.addcmul(reward, batch.discount.unsqueeze(-1), following)
 
     def _munchausen(self, batch: ReplayBatch) -> Tensor:
         """The scaled log-policy of the action taken, (P, B, G): a bonus for being sure."""

@@ -18,19 +18,30 @@ from headwise.algorithms.base import (
     Metrics,
     PerMember,
     ReplayBatch,
+    Report,
     RolloutBatch,
     Task,
     algorithms,
 )
 from headwise.algorithms.off_policy import OffPolicyConfig
-from headwise.algorithms.returns import td_target
 from headwise.algorithms.schedules import linear
 from headwise.algorithms.temperature import Temperatures
 from headwise.factorizations.base import Blueprint, offered
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.soft import Soft, twice
 from headwise.nets import Activation
-from headwise.population import Adam, Clock, Draws, Initializer, Packed, Stream, member_mean
+from headwise.population import (
+    Adam,
+    Clock,
+    Draws,
+    Initializer,
+    Packed,
+    Stream,
+    held_constant,
+    member_mean,
+    member_sum,
+    straight_gradients,
+)
 
 
 @algorithms.register("sac")
@@ -166,7 +177,7 @@ class SACLearner:
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Metrics:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
         """One gradient step of critics, actor and temperatures on rows drawn from the past."""
         assert isinstance(batch, ReplayBatch)
         rows = batch.reward.shape[-1]
@@ -176,47 +187,51 @@ class SACLearner:
             following = self.soft.soft_value(
                 self.target, batch.next_obs, uniform, alpha, batch.next_legal
             )
-            target = td_target(
-                batch.reward.unsqueeze(-1),
-                following,
-                batch.terminated.unsqueeze(-1),
-                batch.discount.unsqueeze(-1),
+            target = torch.addcmul(
+                batch.reward.unsqueeze(-1), batch.discount.unsqueeze(-1), following
             ).unsqueeze(-3)
-        predicted = self.soft.predict(self.critic, batch.obs, batch.action, batch.legal)
-        error = (predicted - target).square()
+        with straight_gradients():
+            predicted = self.soft.predict(self.critic, batch.obs, batch.action, batch.legal)
+        error = predicted.detach() - target
         if self.layout.is_conditional and error.shape[-1] == self.layout.num_heads:
             error = error * twice(self.layout.active(batch.action))  # nothing to learn when idle
-        # The sum over both critics and all columns, the mean over rows.
-        critic_loss = member_mean(error.sum((-3, -1)))
-        torch.autograd.backward(critic_loss.sum())
+        # The loss is the squared error: the sum over critics and columns, the mean over rows.
+        torch.autograd.backward(predicted, error * (2.0 / rows))
         self.critic_optimiser.step()
         self._packed_target.move_towards(self._packed, self.config.tau)
 
-        metrics = self._improve(
-            batch, draws.uniform(Stream.ACTOR, rows, self.soft.num_noise), alpha
-        )
+        noise = draws.uniform(Stream.ACTOR, rows, self.soft.num_noise)
+        of_the_rest = self._improve(batch, noise, alpha)
         self.updates.advance()
-        return metrics | {
-            "train/critic_loss": critic_loss.detach(),
-            "train/q_values": member_mean(predicted.detach()),
-            "train/grad_norm": self.critic_optimiser.norm.clone(),
-        }
 
-    def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> Metrics:
+        def report() -> Metrics:
+            return of_the_rest() | {
+                "train/critic_loss": member_sum(error.square()) / rows,
+                "train/q_values": member_mean(predicted.detach()),
+                "train/grad_norm": self.critic_optimiser.norm.clone(),
+            }
+
+        return report
+
+    def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> Report:
         """A step of the actor, where there is one, and of the temperatures."""
         softness = self.config.gumbel_start * self.config.gumbel_decay**self.updates.now
         gumbel = torch.as_tensor(softness, dtype=torch.float32, device=noise.device)
         gumbel = gumbel.clamp_min(self.config.gumbel_floor)
-        loss, entropy, in_use = self.soft.actor_loss(
-            self.critic, batch.obs, noise, alpha, gumbel, batch.legal
-        )
-        metrics: Metrics = {}
+        with straight_gradients(), held_constant(self._packed):
+            loss, entropy, in_use = self.soft.actor_loss(
+                self.critic, batch.obs, noise, alpha, gumbel, batch.legal
+            )
         if loss is not None and self.actor_optimiser is not None:
-            torch.autograd.backward(loss.sum())
-            self._packed.zero_grad()  # the critics are a constant to the actor
+            torch.autograd.backward(loss, torch.ones_like(loss))
             self.actor_optimiser.step()
-            metrics["train/actor_loss"] = loss.detach()
-        return metrics | self.temperatures.update(entropy, self.fraction, in_use)
+        of_temperatures = self.temperatures.update(entropy, self.fraction, in_use)
+
+        def report() -> Metrics:
+            of_actor = {} if loss is None else {"train/actor_loss": loss.detach()}
+            return of_actor | of_temperatures()
+
+        return report
 
     # --- keeping --------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +54,7 @@ class Temperatures(nn.Module):
 
     def update(
         self, entropy: Tensor, fraction: Tensor, in_use: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    ) -> Callable[[], dict[str, Tensor]]:
         """Raises temperatures where entropy (P, B, H) is below target, lowers them elsewhere.
 
         A head that is seldom in use (`in_use`, (P, B, H)) has as little entropy to reach.
@@ -63,18 +64,23 @@ class Temperatures(nn.Module):
         if in_use is not None:
             target = target * in_use.detach().mean(-2)
         surplus = (mean - target) @ self._members_of  # (P, groups): summed over a group's heads
-        loss = (self.log_alpha * surplus).sum(-1)
-        torch.autograd.backward(loss.sum())
+        # The loss is log alpha times the surplus, so its slope is the surplus.
+        assert self.log_alpha.grad is not None
+        self.log_alpha.grad.copy_(surplus)
         self.optimiser.step()
-        alpha = self()
-        return {
-            "train/ent_coef_loss": loss.detach(),
-            "train/ent_coef": member_mean(alpha),
-            "heads/alpha": alpha,
-            "heads/entropy": mean,
-            "heads/target_entropy": target,
-            "warn/temperature": (alpha > RUNAWAY).any(-1).float(),
-        }
+
+        def report() -> dict[str, Tensor]:
+            alpha = self()
+            return {
+                "train/ent_coef_loss": (self.log_alpha.detach() * surplus).sum(-1),
+                "train/ent_coef": member_mean(alpha),
+                "heads/alpha": alpha,
+                "heads/entropy": mean,
+                "heads/target_entropy": target,
+                "warn/temperature": (alpha > RUNAWAY).any(-1).float(),
+            }
+
+        return report
 
 
 RUNAWAY = 50.0

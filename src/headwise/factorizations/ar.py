@@ -109,8 +109,8 @@ class ARValue(nn.Module):
         advantage = chosen(self.advantages(obs, action, legal), self.layout.choice_columns(action))
         return self.state.value(obs) + self.layout.used(advantage, action).sum(-1, keepdim=True)
 
-    def best(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The best option of head after head, and its value, which is V."""
+    def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """The best option of head after head."""
         columns = [torch.zeros(obs.shape[:-1], device=obs.device)] * self.layout.num_heads
         for head in self.prefix.order:
             x = self.prefix.input_of(head, obs, torch.stack(columns, dim=-1))
@@ -121,7 +121,11 @@ class ARValue(nn.Module):
             if legal is not None:
                 scores = scores.masked_fill(~legal[..., head, :], -torch.inf)
             columns[head] = scores.argmax(-1).float()
-        return torch.stack(columns, dim=-1), self.state.value(obs)
+        return torch.stack(columns, dim=-1)
+
+    def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """V: the advantages of the best options are zero."""
+        return self.state.value(obs)
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:
         """The value of the joint action, (P, B)."""

@@ -110,8 +110,11 @@ class Value(Protocol):
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """What is regressed on the target, (P, B, G)."""
 
-    def best(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The best action (P, B, H) and its predictions (P, B, G)."""
+    def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """The best action, (P, B, H)."""
+
+    def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """What `predict` says of the best action, (P, B, G)."""
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:
         """The one value of the joint action, (P, B), that `best` maximises."""

@@ -85,10 +85,13 @@ class IndependentValue(nn.Module):
         value, advantage = self.branches(obs, legal)
         return value + chosen(advantage, self.layout.choice_columns(action))
 
-    def best(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Each head's best option (P, B, H) and its value V_h."""
-        value, advantage = self.branches(obs, legal)
-        return advantage.argmax(-1).float(), value
+    def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """Each head's best option."""
+        return self.branches(obs, legal)[1].argmax(-1).float()
+
+    def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """Each head's own V_h."""
+        return self.net.value_alone(for_each_head(obs, self.num_columns)).transpose(-1, -2)
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:
         """The mean of the heads' predictions."""

@@ -71,10 +71,13 @@ class JointValue(nn.Module):
         """V + A of the joint action, (P, B, 1)."""
         return self.inner.predict(obs, self.actions.to_joint(action), self.actions.legal(legal))
 
-    def best(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The best joint action as options, and its value."""
-        joint, value = self.inner.best(obs, self.actions.legal(legal))
-        return self.actions.to_heads(joint), value
+    def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """The best joint action as options."""
+        return self.actions.to_heads(self.inner.best(obs, self.actions.legal(legal)))
+
+    def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """Its value, which is V."""
+        return self.inner.best_value(obs)
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:
         """The value of the joint action, (P, B)."""

@@ -48,6 +48,8 @@ class Layout:
         """Which padded options exist, (D, K)."""
         position = (mask.flatten().cumsum(0) - 1).clamp_min(0).view_as(mask)
         self._position = torch.where(mask, position, 0).flatten().to(device)
+        self.bounds = torch.tensor([0, *self.sizes]).cumsum(0).int().to(device)
+        """Where each Choice head's options begin and end among all, (D + 1,)."""
         self._equal = len(set(self.sizes)) <= 1
         self._never = torch.where(self.mask, 0.0, NEVER)
         # Columns come as choices, then ranges; this puts them back into the order of the spec.

@@ -12,7 +12,7 @@ from headwise.factorizations.heads import pick_options
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft import TWINS, lesser, temperatures_of, twice
 from headwise.factorizations.soft_options import OptionsSoft
-from headwise.factorizations.values import chosen, max_centred
+from headwise.factorizations.values import chosen, chosen_centred, max_centred
 from headwise.nets import Dueling, Mixer
 
 
@@ -93,8 +93,11 @@ class BranchingSoft(OptionsSoft):
         """V plus the mixture of the advantages of the options taken, (P, 2, B, 1)."""
         numbers = self.layout.range_columns(action) if self.layout.num_ranges else None
         options = self.layout.choice_columns(action)
-        value, advantage, embedding = self._branches(critic, obs, numbers, legal)
-        picked = chosen(advantage, twice(options)) * twice(self._in_use(action))
+        value, flat, embedding = self._outputs(critic, obs, numbers)
+        allowed = None if legal is None else legal.unsqueeze(-4)
+        picked = chosen_centred(self.layout, flat, twice(options), allowed)
+        if self.layout.is_conditional:
+            picked = picked * twice(self._in_use(action))
         mixed: Tensor = critic.mix(picked, embedding)
         return (value + mixed).unsqueeze(-1)
 
@@ -104,12 +107,18 @@ class BranchingSoft(OptionsSoft):
         self, critic: Any, obs: Tensor, numbers: Tensor | None, legal: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """V (P, 2, B), max-centred A (P, 2, B, D, K), and the embedding that a mixer sees."""
+        value, flat, embedding = self._outputs(critic, obs, numbers)
+        allowed = None if legal is None else legal.unsqueeze(-4)
+        return value, max_centred(self.layout, self.layout.pad(flat), allowed), embedding
+
+    def _outputs(
+        self, critic: Any, obs: Tensor, numbers: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """V (P, 2, B), raw advantages of all options (P, 2, B, total), and the embedding."""
         x = twice(obs if numbers is None else torch.cat([obs, numbers], dim=-1))
         embedding = critic.net.embed(x)
         value, flat = critic.net.outputs(embedding)
-        allowed = None if legal is None else legal.unsqueeze(-4)
-        centred = max_centred(self.layout, self.layout.pad(flat), allowed)
-        return value, centred, embedding.detach()
+        return value, flat, embedding.detach()
 
     def _over_options(
         self,

@@ -6,6 +6,8 @@ whatever the mixing, and each head's own maximum is the joint maximum.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -13,11 +15,59 @@ from headwise.factorizations.base import Blueprint
 from headwise.factorizations.layout import Layout
 from headwise.nets import Dueling
 
+_MOST_AT_ONCE = 4096
+
 
 def max_centred(layout: Layout, advantage: Tensor, legal: Tensor | None = None) -> Tensor:
     """Advantages (..., D, K) minus their head's largest, so that the best option has zero."""
     masked = layout.masked(advantage, legal)
     return masked - masked.amax(-1, keepdim=True)
+
+
+def chosen_centred(
+    layout: Layout, flat: Tensor, options: Tensor, legal: Tensor | None = None
+) -> Tensor:
+    """The max-centred advantages of options (..., D) alone, from those of all (..., total)."""
+    if flat.device.type == "cuda" and legal is None and layout.mask.numel() <= _MOST_AT_ONCE:
+        picked: Tensor = _ChosenCentred.apply(flat, options, layout)  # type: ignore[no-untyped-call]
+        return picked
+    return chosen(max_centred(layout, layout.pad(flat), legal), options)
+
+
+class _ChosenCentred(torch.autograd.Function):
+    """The same in one kernel, and one on the way back; of equally good options the first is best.
+
+    Untouched, the best option's gradient and the chosen one's are scattered by a dozen kernels.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, flat: Tensor, options: Tensor, layout: Layout) -> Tensor:
+        from headwise.factorizations.values_kernel import centre
+
+        flat, options = flat.contiguous(), options.contiguous()
+        out = torch.empty(options.shape, device=flat.device)
+        best = torch.empty_like(options)
+        ctx.bounds, ctx.sizes = layout.bounds, (flat.shape[-1], layout.num_choices)
+        ctx.blocks = {
+            "HEADS": 1 << (layout.num_choices - 1).bit_length(),
+            "OPTIONS": 1 << (layout.max_options - 1).bit_length(),
+        }
+        grid = (options.numel() // layout.num_choices,)
+        centre[grid](flat, options, layout.bounds, out, best, *ctx.sizes, **ctx.blocks)
+        ctx.save_for_backward(options, best)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        from headwise.factorizations.values_kernel import centre_back
+
+        options, best = ctx.saved_tensors
+        to_flat = torch.empty(*grad.shape[:-1], ctx.sizes[0], device=grad.device)
+        grid = (options.numel() // ctx.sizes[1],)
+        centre_back[grid](
+            grad.contiguous(), options, best, ctx.bounds, to_flat, *ctx.sizes, **ctx.blocks
+        )
+        return to_flat, None, None
 
 
 def chosen(advantage: Tensor, options: Tensor) -> Tensor:
@@ -55,15 +105,20 @@ class BranchingValue(nn.Module):
 
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """What is regressed on the target, (P, B, G)."""
-        value, advantage, embedding = self.branches(obs, legal)
-        picked = chosen(advantage, self.layout.choice_columns(action))
+        embedding = self.net.embed(obs)
+        value, flat = self.net.outputs(embedding)
+        picked = chosen_centred(self.layout, flat, self.layout.choice_columns(action), legal)
         return self.mixed(value, self.layout.used(picked, action), embedding, action)
 
-    def best(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The best action (P, B, H) and its predictions, which are V."""
-        value, advantage, _ = self.branches(obs, legal)
-        columns = value.unsqueeze(-1).expand(*value.shape, self.num_columns)
-        return advantage.argmax(-1).float(), columns
+    def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """Each head's best option, (P, B, H)."""
+        _, flat = self.net(obs)
+        return self.layout.masked(self.layout.pad(flat), legal).argmax(-1).float()
+
+    def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """V for every prediction, (P, B, G)."""
+        value = self.net.value_alone(obs)
+        return value.unsqueeze(-1).expand(*value.shape, self.num_columns)
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:
         """The value of the joint action, (P, B)."""

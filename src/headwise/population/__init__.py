@@ -10,7 +10,7 @@ from headwise.population.layers import Activation, Initializer, LayerNorm, Linea
 from headwise.population.lift import lift
 from headwise.population.members import join_members, select_members
 from headwise.population.optim import Adam
-from headwise.population.packing import Packed
+from headwise.population.packing import Packed, held_constant, straight_gradients
 from headwise.population.reduce import (
     along,
     finite_members,
@@ -35,6 +35,7 @@ __all__ = [
     "along",
     "elu",
     "finite_members",
+    "held_constant",
     "join_members",
     "latest_rows",
     "lift",
@@ -46,5 +47,6 @@ __all__ = [
     "shuffled",
     "slice_rows",
     "softplus",
+    "straight_gradients",
     "take_rows",
 ]

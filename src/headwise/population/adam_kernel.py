@@ -12,20 +12,23 @@ import triton.language as tl
 
 
 @triton.jit
-def sum_squares(grads, starts, counts, partial, BLOCK: tl.constexpr):
-    """The sum of squared gradients of each block."""
+def sum_squares(grads, starts, counts, partial, clock, BLOCK: tl.constexpr):
+    """The sum of squared gradients of each block; the first counts the step."""
     block = tl.program_id(0)
     lane = tl.arange(0, BLOCK)
     grad = tl.load(
         grads + tl.load(starts + block) + lane, mask=lane < tl.load(counts + block), other=0.0
     )
     tl.store(partial + block, tl.sum(grad * grad, axis=0))
+    if block == 0:
+        tl.store(clock, tl.load(clock) + 1)
 
 
 @triton.jit
 def step(
-    values, grads, means, squares, starts, counts, members, lr, norm, alive, clock,
-    beta1, beta2, log2_beta1, log2_beta2, eps, max_norm, BLOCK: tl.constexpr,
+    values, grads, means, squares, starts, counts, members, partial, lr, norm, alive, clock,
+    blocks_each, beta1, beta2, log2_beta1, log2_beta2, eps, max_norm,
+    BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """One step of each block; its gradients are then zero."""
     block = tl.program_id(0)
@@ -33,7 +36,14 @@ def step(
     inside = lane < tl.load(counts + block)
     at = tl.load(starts + block) + lane
     member = tl.load(members + block)
-    length = tl.load(norm + member)
+    part = tl.arange(0, PARTS)
+    mine = partial + member * blocks_each + part
+    length = tl.sqrt(tl.sum(tl.load(mine, mask=part < blocks_each, other=0.0), axis=0))
+    # Every block of a member comes to the same verdict, also if another has written it already.
+    living = (tl.load(alive + member) != 0) & (length < float("inf"))
+    if block % blocks_each == 0:
+        tl.store(norm + member, length)
+        tl.store(alive + member, living)
     count = tl.load(clock).to(tl.float32)
     grad = tl.load(grads + at, mask=inside, other=0.0)
     mean = tl.load(means + at, mask=inside, other=0.0)
@@ -47,7 +57,7 @@ def step(
     correction2 = 1.0 - tl.exp2(count * log2_beta2)
     change = mean / (tl.sqrt(square) / tl.sqrt(correction2) + eps)
     value = value - change * (tl.load(lr + member) / correction1)
-    moves = inside & (tl.load(alive + member) != 0)
+    moves = inside & living
     tl.store(values + at, value, mask=moves)
     tl.store(means + at, mean, mask=moves)
     tl.store(squares + at, square, mask=moves)

@@ -7,15 +7,19 @@ for each head or a pair of twin critics; they are one more stacked axis, not a P
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from headwise.population.keys import Keys, Stream, to_normal
+from headwise.population.packing import gradients_go_straight
 from headwise.population.steady import elu, tanh_
 
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
+
+_BLOCK, _ROWS, _COLUMNS = 1024, 32, 16  # of the kernels
 
 
 class Initializer:
@@ -74,57 +78,87 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor, then: Activation | None = None) -> Tensor:
         """(P, *copies, B, in) to (P, *copies, B, out), with an activation if one is named."""
+        return self.first(self.out_features, x, then)
+
+    def first(self, count: int, x: Tensor, then: Activation | None = None) -> Tensor:
+        """The first `count` outputs alone: (P, *copies, B, in) to (P, *copies, B, count)."""
         stack = x.shape[:-2]
         if len(stack) > 1:
             # One input for several copies may have no strides of its own; see _Affine.
             x = x.flatten(0, -3).contiguous()
-        out = _affine(x, self.weight.flatten(0, -3), self.bias.flatten(0, -3), then)
-        return out.view(*stack, *out.shape[-2:])
 
-    def first(self, count: int, x: Tensor, then: Activation | None = None) -> Tensor:
-        """The first `count` outputs alone: (P, B, in) to (P, B, count)."""
-        weight, bias = (
-            parameter.narrow(-1, 0, count).contiguous() for parameter in (self.weight, self.bias)
-        )
-        return _affine(x, weight, bias, then)
+        def cut(parameter: Tensor) -> Tensor:
+            if count < self.out_features:
+                parameter = parameter.narrow(-1, 0, count)
+            return parameter.flatten(0, -3)
+
+        out = _affine(x, self._part(cut), then)
+        return out.view(*stack, *out.shape[-2:])
 
     def one(self, copy: int | tuple[int, ...], x: Tensor, then: Activation | None = None) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, out)."""
-        numbers = copy if isinstance(copy, tuple) else (copy,)
-        weight: Tensor = self.weight
-        bias: Tensor = self.bias
-        for number in numbers:  # the copies' axes follow the member's
-            weight, bias = weight.select(1, number), bias.select(1, number)
-        return _affine(x, weight, bias, then)
+
+        def select(parameter: Tensor) -> Tensor:
+            for number in copy if isinstance(copy, tuple) else (copy,):
+                parameter = parameter.select(1, number)  # the copies' axes follow the member's
+            return parameter
+
+        return _affine(x, self._part(select), then)
+
+    def _part(self, cut: Callable[[Tensor], Tensor]) -> _Part:
+        """The part of the parameters that a call needs, and where their gradients are added up."""
+        weight, bias = cut(self.weight), cut(self.bias)
+        to_weight = to_bias = None
+        if gradients_go_straight() and self.weight.grad is not None and self.bias.grad is not None:
+            to_weight, to_bias = cut(self.weight.grad), cut(self.bias.grad)
+        return _Part(weight, bias, to_weight, to_bias)
 
     def extra_repr(self) -> str:
         """The sizes, for printing."""
         return f"{self.in_features} -> {self.out_features}, stack {tuple(self.weight.shape[:-2])}"
 
 
-def _affine(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -> Tensor:
+class _Part(NamedTuple):
+    """Matrices (N, in, out) and biases (N, 1, out), and their gradients where they are known."""
+
+    weight: Tensor
+    bias: Tensor
+    to_weight: Tensor | None
+    to_bias: Tensor | None
+
+
+def _affine(x: Tensor, part: _Part, then: Activation | None) -> Tensor:
     """X W + b for a stack of matrices, and an activation."""
     if not torch.is_grad_enabled():
-        return _activated(_product(x, weight, bias), then)
-    out: Tensor = _Affine.apply(x, weight, bias, then)  # type: ignore[no-untyped-call]
+        return _forward(x, part.weight, part.bias, then)
+    out: Tensor = _Affine.apply(x, *part, then)  # type: ignore[no-untyped-call]
     return out
 
 
-def _product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _forward(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -> Tensor:
+    if x.device.type == "cuda":
+        return _forward_kernels(x, weight, bias, then)
     # A product with a single column is another routine for one matrix than for many; a sum along
     # the row is the same for all.
     if weight.shape[-1] == 1:
-        return (x * weight.transpose(-1, -2)).sum(-1, keepdim=True) + bias
-    return torch.baddbmm(bias, x, weight)
-
-
-def _activated(out: Tensor, then: Activation | None) -> Tensor:
-    """The activation of numbers that nobody else needs, so they may be overwritten."""
+        out = (x * weight.transpose(-1, -2)).sum(-1, keepdim=True) + bias
+    else:
+        out = torch.baddbmm(bias, x, weight)
     if then is None:
         return out
     if then == "elu":
         return elu(out)
     return tanh_(out) if then == "tanh" else torch.relu_(out)
+
+
+def _forward_kernels(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -> Tensor:
+    from headwise.population.affine_kernel import add_bias
+
+    out = torch.bmm(x, weight)
+    copies, rows, width = out.shape
+    grid = (copies, -(-rows * width // _BLOCK))
+    add_bias[grid](out, bias, bias.stride(0), rows, width, THEN=then or "none", BLOCK=_BLOCK)
+    return out
 
 
 def _slope(grad: Tensor, out: Tensor, then: Activation | None) -> Tensor:
@@ -138,6 +172,24 @@ def _slope(grad: Tensor, out: Tensor, then: Activation | None) -> Tensor:
     return torch.ops.aten.threshold_backward(grad, out, 0)  # type: ignore[no-any-return]
 
 
+def _back_kernels(
+    grad: Tensor, out: Tensor, to_bias: Tensor | None, then: Activation | None
+) -> Tensor:
+    """The same as a kernel that also adds the sum over rows to the gradient of the bias."""
+    from headwise.population.affine_kernel import go_back
+
+    copies, rows, width = out.shape
+    before = grad if then is None else torch.empty_like(out)
+    if then is None and to_bias is None:
+        return grad
+    where = before if to_bias is None else to_bias
+    go_back[(copies, -(-width // _COLUMNS))](
+        grad, out, before, where, where.stride(0), rows, width,
+        THEN=then or "none", BIAS=to_bias is not None, ROWS=_ROWS, COLUMNS=_COLUMNS,
+    )  # fmt: skip
+    return before
+
+
 class _Affine(torch.autograd.Function):
     """x W + b and an activation; it rounds the same for one matrix as for a stack of them.
 
@@ -149,28 +201,49 @@ class _Affine(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        to_weight: Tensor | None,
+        to_bias: Tensor | None,
+        then: Activation | None,
     ) -> Tensor:
-        out = _activated(_product(x, weight, bias), then)
+        out = _forward(x, weight, bias, then)
         ctx.save_for_backward(x, weight, out)
-        ctx.then = then
+        ctx.then, ctx.to_weight, ctx.to_bias = then, to_weight, to_bias
         return out
 
     @staticmethod
-    def backward(
-        ctx: Any, grad: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, out = ctx.saved_tensors
-        need_x, need_weight, need_bias, _ = ctx.needs_input_grad
-        grad = _slope(grad.contiguous(), out, ctx.then)
-        to_x = to_weight = None
-        if weight.shape[-1] == 1:
-            to_x = grad * weight.transpose(-1, -2) if need_x else None
-            to_weight = (x * grad).sum(-2).unsqueeze(-1) if need_weight else None
+        need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
+        grad = grad.contiguous()
+        for_bias: Tensor | None = None
+        if grad.device.type == "cuda" and ctx.to_weight is not None:
+            grad = _back_kernels(grad, out, ctx.to_bias if need_bias else None, ctx.then)
         else:
-            to_x = torch.bmm(grad, weight.transpose(-1, -2)) if need_x else None
-            to_weight = torch.bmm(x.transpose(-1, -2), grad) if need_weight else None
-        return to_x, to_weight, grad.sum(-2, keepdim=True) if need_bias else None, None
+            grad = _slope(grad, out, ctx.then)
+            for_bias = grad.sum(-2, keepdim=True) if need_bias else None
+        single = weight.shape[-1] == 1 and grad.device.type != "cuda"
+        to_x = None
+        if need_x:
+            across = weight.transpose(-1, -2)
+            to_x = grad * across if single else torch.bmm(grad, across)
+        for_weight: Tensor | None = None
+        if need_weight and single:
+            for_weight = (x * grad).sum(-2).unsqueeze(-1)
+        elif need_weight and ctx.to_weight is not None:
+            ctx.to_weight.baddbmm_(x.transpose(-1, -2), grad)
+        elif need_weight:
+            for_weight = torch.bmm(x.transpose(-1, -2), grad)
+        if ctx.to_weight is not None:
+            if for_weight is not None:
+                ctx.to_weight.add_(for_weight)
+            if for_bias is not None:
+                ctx.to_bias.add_(for_bias)
+            for_weight = for_bias = None
+        return to_x, for_weight, for_bias, None, None, None
 
 
 class LayerNorm(nn.Module):

@@ -55,11 +55,11 @@ class Adam:
 
     def step(self) -> None:
         """One step along the gradients, which are then forgotten."""
-        self.clock.advance()
         kind = self.packed.values.device.type
         if kind == "cuda":
             self._step_kernels()
             return
+        self.clock.advance()
         if kind == "cpu":
             self._step_compiled()
         else:
@@ -71,32 +71,17 @@ class Adam:
         from headwise.population.adam_kernel import step, sum_squares
 
         grid = (self._starts.shape[0],)
+        each = self._starts.shape[0] // self.packed.num_members
         partial = torch.empty(grid, device=self.norm.device)
-        sum_squares[grid](self.packed.grads, self._starts, self._counts, partial, BLOCK=_BLOCK)
-        torch.sum(partial.view(self.packed.num_members, -1), dim=1, out=self.norm)
-        self.norm.sqrt_()
-        self.alive &= torch.isfinite(self.norm)
+        grads, starts, counts = self.packed.grads, self._starts, self._counts
+        sum_squares[grid](grads, starts, counts, partial, self.clock.now, BLOCK=_BLOCK)
         beta1, beta2 = self.betas
         step[grid](
-            self.packed.values,
-            self.packed.grads,
-            self.mean,
-            self.square,
-            self._starts,
-            self._counts,
-            self._members,
-            self.lr,
-            self.norm,
-            self.alive,
-            self.clock.now,
-            beta1,
-            beta2,
-            math.log2(beta1),
-            math.log2(beta2),
-            self.eps,
-            self.max_norm or 0.0,
-            BLOCK=_BLOCK,
-        )
+            self.packed.values, grads, self.mean, self.square, starts, counts, self._members,
+            partial, self.lr, self.norm, self.alive, self.clock.now,
+            each, beta1, beta2, math.log2(beta1), math.log2(beta2), self.eps, self.max_norm or 0.0,
+            BLOCK=_BLOCK, PARTS=1 << (each - 1).bit_length(),
+        )  # fmt: skip
 
     def _step_compiled(self) -> None:
         from headwise import _core

@@ -7,6 +7,10 @@ stacked layer is one batched product without a copy.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -90,3 +94,38 @@ class Packed:
             part = rows[:, column : column + n]
             flat[at : at + n * self.num_members].view(self.num_members, n).copy_(part)
             column += n
+
+
+_here = threading.local()
+
+
+@contextmanager
+def straight_gradients() -> Iterator[None]:
+    """Layers called inside add gradients to `parameter.grad` themselves when autograd comes by.
+
+    That saves a tensor and a kernel for every parameter. Autograd then never sees those gradients:
+    inside, only `backward` makes sense, not `torch.autograd.grad` by parameters.
+    """
+    before = gradients_go_straight()
+    _here.straight = True
+    try:
+        yield
+    finally:
+        _here.straight = before
+
+
+def gradients_go_straight() -> bool:
+    """Whether layers called now add their gradients up themselves."""
+    return getattr(_here, "straight", False)
+
+
+@contextmanager
+def held_constant(packed: Packed) -> Iterator[None]:
+    """Gradients of what is computed inside pass through these parameters, but not into them."""
+    for parameter in packed.parameters:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in packed.parameters:
+            parameter.requires_grad_(True)

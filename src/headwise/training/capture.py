@@ -25,15 +25,16 @@ one process, and what one launches for the first time must not fall into the cap
 
 
 class Captured(Generic[T]):
-    """A function without arguments that is called many times.
+    """Something that is done many times.
 
     Args:
-        body: The function. What it returns is overwritten by later runs on a GPU.
+        body: Does it so many times, and returns what came of the last. That is overwritten by later
+            runs on a GPU.
         device: Where it works.
         bundle: Runs that one graph holds, for callers that often want so many at once.
     """
 
-    def __init__(self, body: Callable[[], T], device: torch.device, bundle: int = 1) -> None:
+    def __init__(self, body: Callable[[int], T], device: torch.device, bundle: int = 1) -> None:
         self._body = body
         self._captures = device.type == "cuda"
         self._bundle = bundle
@@ -43,6 +44,8 @@ class Captured(Generic[T]):
     def __call__(self, times: int = 1) -> T:
         """Runs it so many times, at least once; the result is that of the last run."""
         assert times > 0
+        if not self._captures:
+            return self._body(times)
         while times:
             bundle = self._bundle if times >= self._bundle and self._runs >= WARM_UP else 1
             result = self._run(bundle)
@@ -50,8 +53,6 @@ class Captured(Generic[T]):
         return result
 
     def _run(self, bundle: int) -> T:
-        if not self._captures:
-            return self._repeated(bundle)
         if self._runs < WARM_UP:
             self._runs += 1
             with ALONE:
@@ -62,17 +63,12 @@ class Captured(Generic[T]):
         graph.replay()
         return result
 
-    def _repeated(self, times: int) -> T:
-        for _ in range(times):
-            result = self._body()
-        return result
-
     def _aside(self) -> T:
         """A run on the stream that the capture will be on."""
         current, stream = torch.cuda.current_stream(), _capture_stream()
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
-            result = self._body()
+            result = self._body(1)
         current.wait_stream(stream)
         return result
 
@@ -83,7 +79,7 @@ class Captured(Generic[T]):
             ALONE,
             torch.cuda.graph(graph, stream=_capture_stream(), capture_error_mode="thread_local"),
         ):
-            result = self._repeated(bundle)
+            result = self._body(bundle)
         return graph, result
 
 

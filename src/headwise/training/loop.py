@@ -16,6 +16,7 @@ from headwise.algorithms.base import (
     Metrics,
     ReplayBatch,
     ReplayPlan,
+    Report,
     RolloutBatch,
     RolloutPlan,
 )
@@ -84,8 +85,8 @@ class Loop:
         # A normaliser makes new tensors as it goes, and so do some learners.
         captured = normaliser is None and getattr(algorithm, "capturable", True)
         where = keys.device if captured else torch.device("cpu")
-        self._act = Captured(self._act_once, where)
-        self._update = Captured(self._update_once, where, bundle=4)
+        self._act = Captured(self._act_times, where)
+        self._update = Captured(self._update_times, where, bundle=4)
         self._rollout: RolloutBatch | None = None
 
     @property
@@ -118,6 +119,10 @@ class Loop:
         self.memory.add(self._transition(seen, acted, step))
         self._see(step.obs, step.legal)
         self._learn_what_is_due()
+
+    def _act_times(self, times: int) -> tuple[Tensor, Acted, Tensor]:
+        assert times == 1
+        return self._act_once()
 
     def _act_once(self) -> tuple[Tensor, Acted, Tensor]:
         """What the learner sees now, what it does, and that as the environment takes it."""
@@ -162,7 +167,13 @@ class Loop:
         self.metrics = self._update(updates)
         self.updates += updates
 
-    def _update_once(self) -> Metrics:
+    def _update_times(self, times: int) -> Metrics:
+        """So many updates; only the last one's report is worked out."""
+        for _ in range(times):
+            report = self._update_once()
+        return report()
+
+    def _update_once(self) -> Report:
         draws = self.keys.at(self._update_clock.now)
         batch: RolloutBatch | ReplayBatch
         if isinstance(self.memory, Rollout):
@@ -173,9 +184,9 @@ class Loop:
             uniform = draws.uniform(Stream.REPLAY, self.algorithm.plan.batch_size, 2)
             batch = self.memory.sample(uniform, self.gamma)
             batch = batch if self.normaliser is None else self.normaliser.batch(batch)
-        metrics = self.algorithm.update(batch, draws)
+        report = self.algorithm.update(batch, draws)
         self._update_clock.advance()
-        return metrics
+        return report
 
     def _transition(self, seen: Tensor, acted: Acted, step: StepBatch) -> Transition:
         assert self.obs is not None

@@ -1,6 +1,8 @@
-"""Off-policy memory: a ring of transitions for every slot, as tensors (P, N, E, ...)."""
+"""Off-policy memory: a ring of transitions for every slot, side by side in one tensor."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
@@ -9,14 +11,18 @@ from headwise.algorithms.base import ReplayBatch
 from headwise.population import along, take_rows
 from headwise.training.transition import Transition
 
-_KEPT = ("obs", "action", "reward", "next_obs", "terminated", "truncated", "legal", "next_legal")
+_NUMBERS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
+_MASKS = ("legal", "next_legal")
+_FLAGS = ("terminated", "truncated")
+_FOLLOWED = ("reward", "next_obs", "terminated", "truncated")
 
 
 class Replay:
     """The last transitions of every slot, drawn from uniformly and with replacement.
 
     Every slot has its own place to write. A step that was no transition (a slot that was only
-    reset) is not written, so it is never drawn.
+    reset) is not written, so it is never drawn. All numbers of a transition lie side by side in a
+    row of one tensor (P, N, E, W), so that a batch is drawn by one gather.
 
     Args:
         capacity: Transitions kept for each member, over all its slots.
@@ -28,75 +34,144 @@ class Replay:
         self.rows = max(capacity // num_slots, n_step + 1)
         self.num_slots = num_slots
         self.n_step = n_step
+        self._store: Tensor = torch.zeros(0)
+        self._places: dict[str, tuple[slice, tuple[int, ...]]] = {}
         self._tensors: dict[str, Tensor] = {}
         self._next: Tensor = torch.zeros(0)
         self._count: Tensor = torch.zeros(0)
         self._steps = 0
         self._even = True  # every slot writes to the same row: a plain slice
 
+    @property
+    def num_bytes(self) -> int:
+        """The memory that transitions take."""
+        masks = (self._tensors[name] for name in _MASKS if name in self._tensors)
+        return self._store.nbytes + sum(mask.nbytes for mask in masks)
+
+    # --- writing --------------------------------------------------------------------------------
+
     def add(self, step: Transition) -> None:
         """Takes in one step of every slot; tensors are copied."""
-        parts = {name: x for name, x in step.parts().items() if name in _KEPT}
+        parts = step.parts()
+        parts = {name: parts[name] for name in (*_NUMBERS, *_MASKS) if name in parts}
         if not self._tensors:
             self._allocate(parts)
+        if self._store.device.type == "cuda":
+            self._write_kernel(step)
+            parts = {name: x for name, x in parts.items() if name in _MASKS}
         whole = bool(step.valid.all()) if step.whole is None else step.whole
         self._even = self._even and whole
         if self._even:
             for name, x in parts.items():
                 self._tensors[name][:, self._steps % self.rows].copy_(x)
         else:
-            where = self._places()
+            where = self._cursors()
             for name, x in parts.items():
                 valid = step.valid.view(*step.valid.shape, *[1] * (x.dim() - 2))
                 # What is there stays: once the ring is full, it is a slot's oldest transition.
-                self._tensors[name][where] = torch.where(valid, x, self._tensors[name][where])
+                kept = self._tensors[name][where]
+                self._tensors[name][where] = torch.where(valid, x.to(kept.dtype), kept)
         written = step.valid.long()
         self._next.add_(written).remainder_(self.rows)  # in place: captured code reads it there
         self._count.add_(written).clamp_max_(self.rows)
         self._steps += 1
 
+    def _write_kernel(self, step: Transition) -> None:
+        from headwise.training.replay_kernel import write
+
+        obs, action = step.obs.contiguous(), step.acted.action.contiguous()
+        members, slots, width = obs.shape
+        write[(members, slots)](
+            self._store, self._next, obs, action, step.reward.contiguous(),
+            step.next_obs.contiguous(), step.terminated.contiguous(), step.truncated.contiguous(),
+            step.valid.contiguous(), self.rows, self._store.shape[-1], width, action.shape[-1],
+            OBS=_power_of_two(width), ACTION=_power_of_two(action.shape[-1]),
+        )  # fmt: skip
+
     def cut(self) -> None:
         """Marks what was taken in last as cut off, because something else follows."""
         if self._steps:
-            members, row, slots = self._places()
+            members, row, slots = self._cursors()
             last = (members, (row - 1) % self.rows, slots)
-            self._tensors["truncated"][last] = ~self._tensors["terminated"][last]
+            self._tensors["truncated"][last] = 1.0 - self._tensors["terminated"][last]
+
+    # --- drawing --------------------------------------------------------------------------------
 
     def sample(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """Rows (P, B, ...) from uniforms (P, B, 2) and the members' discounts (P,)."""
+        if self._store.device.type == "cuda" and self.n_step == 1 and "legal" not in self._tensors:
+            return self._draw_kernel(uniform, gamma)
         slot = (uniform[..., 0] * self.num_slots).long()
         count, following = self._count.gather(-1, slot), self._next.gather(-1, slot)
         usable = (count - self.n_step + 1).clamp_min(1)
         age = (uniform[..., 1] * usable).long()
         row = (following - count + age) % self.rows
-        index = row * self.num_slots + slot
-        picked = {name: take_rows(x.flatten(1, 2), index) for name, x in self._tensors.items()}
+        picked = self._take(row * self.num_slots + slot)
         reward, next_obs = picked["reward"], picked["next_obs"]
         terminated, next_legal = picked["terminated"], picked.get("next_legal")
         discount = along(gamma, reward).expand_as(reward)
-        going = ~(terminated | picked["truncated"])
-        for k in range(1, self.n_step):
-            going = going & (age + k < count)  # a young ring may hold fewer steps than that
-            later = (row + k) % self.rows * self.num_slots + slot
-            more = {n: take_rows(self._tensors[n].flatten(1, 2), later) for n in _FOLLOWED}
-            reward = reward + going * discount * more["reward"]
-            next_obs = torch.where(going.unsqueeze(-1), more["next_obs"], next_obs)
-            if next_legal is not None:
-                legal = take_rows(self._tensors["next_legal"].flatten(1, 2), later)
-                next_legal = torch.where(going[..., None, None], legal, next_legal)
-            terminated = torch.where(going, more["terminated"], terminated)
-            discount = torch.where(going, discount * along(gamma, reward), discount)
-            going = going & ~(more["terminated"] | more["truncated"])
+        if self.n_step > 1:
+            going = (terminated + picked["truncated"]) == 0.0
+            for k in range(1, self.n_step):
+                going = going & (age + k < count)  # a young ring may hold fewer steps than that
+                more = self._take((row + k) % self.rows * self.num_slots + slot)
+                reward = reward + going * discount * more["reward"]
+                next_obs = torch.where(going.unsqueeze(-1), more["next_obs"], next_obs)
+                if next_legal is not None:
+                    wide = going[..., None, None]
+                    next_legal = torch.where(wide, more["next_legal"], next_legal)
+                terminated = torch.where(going, more["terminated"], terminated)
+                discount = torch.where(going, discount * along(gamma, reward), discount)
+                going = going & ((more["terminated"] + more["truncated"]) == 0.0)
         return ReplayBatch(
             obs=picked["obs"],
             action=picked["action"],
             reward=reward,
             next_obs=next_obs,
-            terminated=terminated,
-            discount=discount,
+            discount=discount * (1.0 - terminated),
             legal=picked.get("legal"),
             next_legal=next_legal,
         )
+
+    def _take(self, index: Tensor) -> dict[str, Tensor]:
+        """The transitions (P, B, ...) at places of the ring (P, B), by name."""
+        numbers = self._split(take_rows(self._store.flatten(1, 2), index))
+        masks = (name for name in _MASKS if name in self._tensors)
+        return numbers | {m: take_rows(self._tensors[m].flatten(1, 2), index) for m in masks}
+
+    def _draw_kernel(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
+        """The same as one kernel, for single steps without masks."""
+        from headwise.training.replay_kernel import draw
+
+        members, batch, _ = uniform.shape
+        width = self._store.shape[-1]
+        drawn = torch.empty(members, batch, width, device=uniform.device)
+        discount = torch.empty(members, batch, device=uniform.device)
+        draw[(members, batch)](
+            self._store, self._next, self._count, uniform.contiguous(), gamma, drawn, discount,
+            self.rows, self.num_slots, width, batch, self._places["terminated"][0].start,
+            WIDTH=_power_of_two(width),
+        )  # fmt: skip
+        picked = self._split(drawn)
+        return ReplayBatch(
+            obs=picked["obs"],
+            action=picked["action"],
+            reward=picked["reward"],
+            next_obs=picked["next_obs"],
+            discount=discount,
+            legal=None,
+            next_legal=None,
+        )
+
+    def _split(self, rows: Tensor) -> dict[str, Tensor]:
+        """Numbers (..., W) by name, as views."""
+        parts = {}
+        for name, (columns, shape) in self._places.items():
+            part = rows[..., columns]
+            parts[name] = part if shape else part.squeeze(-1)
+        return parts
+
+    # --- keeping --------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything kept, each with the member axis first."""
@@ -104,12 +179,13 @@ class Replay:
         even = torch.full_like(steps, self._even, dtype=torch.bool)
         filled = min(self._steps, self.rows)
         kept = {name: x[:, :filled].clone() for name, x in self._tensors.items()}
+        kept |= {name: kept[name].bool() for name in _FLAGS}
         cursors = {"next": self._next.clone(), "count": self._count.clone()}
         return kept | cursors | {"steps": steps, "even": even}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
-        kept = {name: x for name, x in state.items() if name in _KEPT}
+        kept = {name: state[name] for name in (*_NUMBERS, *_MASKS) if name in state}
         if not self._tensors:
             self._allocate({name: x[:, 0] for name, x in kept.items()})
         for name, x in kept.items():
@@ -119,14 +195,24 @@ class Replay:
         self._steps, self._even = int(state["steps"][0]), bool(state["even"].all())
 
     def _allocate(self, parts: dict[str, Tensor]) -> None:
-        for name, x in parts.items():
-            shape = (x.shape[0], self.rows, *x.shape[1:])
-            self._tensors[name] = torch.zeros(shape, dtype=x.dtype, device=x.device)
-        obs = parts["obs"]
+        obs, column = parts["obs"], 0
+        for name in _NUMBERS:
+            shape = tuple(parts[name].shape[2:])
+            self._places[name] = (slice(column, column + math.prod(shape)), shape)
+            column += math.prod(shape)
+        ring = (obs.shape[0], self.rows, obs.shape[1])
+        self._store = torch.zeros(*ring, column, device=obs.device)
+        self._tensors = self._split(self._store)
+        for name in _MASKS:
+            if name in parts:
+                mask = parts[name]
+                self._tensors[name] = torch.zeros(
+                    *ring, *mask.shape[2:], dtype=mask.dtype, device=mask.device
+                )
         self._next = torch.zeros(obs.shape[:2], dtype=torch.long, device=obs.device)
         self._count = torch.zeros_like(self._next)
 
-    def _places(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _cursors(self) -> tuple[Tensor, Tensor, Tensor]:
         members, slots = self._next.shape
         device = self._next.device
         return (
@@ -136,4 +222,6 @@ class Replay:
         )
 
 
-_FOLLOWED = ("reward", "next_obs", "terminated", "truncated")
+def _power_of_two(size: int) -> int:
+    """The smallest power of two that is not below a size."""
+    return 1 << (size - 1).bit_length()
