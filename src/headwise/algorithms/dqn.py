@@ -26,9 +26,8 @@ from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.schedules import linear
 from headwise.errors import ConfigError
 from headwise.factorizations.base import Blueprint, offered
-from headwise.factorizations.heads import pick_options
+from headwise.factorizations.heads import chosen, pick_options
 from headwise.factorizations.layout import NEVER, Layout
-from headwise.factorizations.values import chosen
 from headwise.nets import Activation
 from headwise.population import (
     Adam,

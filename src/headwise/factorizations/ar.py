@@ -22,12 +22,13 @@ from headwise.factorizations.base import (
     factorizations,
 )
 from headwise.factorizations.critics import ValueCritic
+from headwise.factorizations.heads import chosen
 from headwise.factorizations.prefix import Prefix, ordered
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_chain import ChainSoft
 from headwise.factorizations.soft_concat import ConcatSoft
 from headwise.factorizations.stacks import PolicyStack
-from headwise.factorizations.values import chosen, max_centred
+from headwise.factorizations.values import max_centred
 from headwise.nets import MLP
 from headwise.population import Linear
 from headwise.spaces import ActionSpec
@@ -54,7 +55,7 @@ class ARPolicy(nn.Module):
     def judge(self, obs: Tensor, raw: Tensor, legal: Tensor | None = None) -> Judged:
         """Log-probabilities and entropies of given raw actions: all heads at once."""
         heads = self.stack.heads(self.prefix.inputs(obs, self.to_unit(raw)), legal)
-        return Judged(heads.log_prob(raw), heads.entropy(raw), heads)
+        return Judged(heads.log_prob(raw), heads, given=raw)
 
     def mode(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """The most likely value of head after head."""

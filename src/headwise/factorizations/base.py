@@ -7,9 +7,10 @@ something it lacks is refused when the learner is built.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 from torch import Tensor
 
@@ -67,15 +68,21 @@ class Blueprint:
         return self.layout.spec
 
 
-class Judged(NamedTuple):
+@dataclass(frozen=True)
+class Judged:
     """What a policy says of actions given to it. G is H, or 1 for a policy over joint actions."""
 
     log_prob: Tensor
     """(..., G)"""
-    entropy: Tensor
-    """(..., G)"""
     heads: Heads
     """The distributions that the actions were drawn from."""
+    given: Tensor | None = None
+    """The raw actions, where later heads depend on what earlier ones were."""
+
+    @functools.cached_property
+    def entropy(self) -> Tensor:
+        """The entropy of each column, (..., G)."""
+        return self.heads.entropy(self.given)
 
 
 class Policy(Protocol):

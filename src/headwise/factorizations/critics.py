@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.heads import Heads
+from headwise.factorizations.heads import Heads, chosen
 from headwise.factorizations.layout import Layout
-from headwise.factorizations.values import chosen
 from headwise.nets import MLP, Dueling, Mixer
 from headwise.population import Linear
 from headwise.spaces import ActionSpec, Choice, Condition

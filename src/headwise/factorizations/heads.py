@@ -9,6 +9,9 @@ from torch import Tensor
 
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.ranges import RangeDistribution
+from headwise.population import even_rows
+
+_FEW, _BLOCK = 64, 128  # of the kernel: options that one thread goes through, rows at a time
 
 
 @dataclass(frozen=True)
@@ -38,23 +41,28 @@ class Heads:
             log_probs = torch.log_softmax(layout.masked(logits, legal), dim=-1)
         return cls(layout, log_probs, ranges)
 
-    def sample(self, uniform: Tensor) -> Tensor:
-        """Raw actions from uniforms (..., num_uniforms), by inverting distribution functions."""
+    def sample(self, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Raw actions from uniforms (..., num_uniforms), by inverting distribution functions.
+
+        The second is their `log_prob`.
+        """
         split = self.layout.num_choices
-        choices = raw = None
+        choices = raw = of_choices = of_raw = None
         if self.log_probs is not None:
             choices = pick_options(self.log_probs, uniform[..., :split])
+            of_choices = chosen(self.log_probs, choices.long())
         if self.ranges is not None:
             rest = uniform[..., split:]
-            raw = self.ranges.draw(rest.reshape(*rest.shape[:-1], self.layout.num_ranges, -1))
-        return self.layout.columns(choices, raw)
+            rest = rest.view(*rest.shape[:-1], self.layout.num_ranges, -1)
+            raw, of_raw = self.ranges.draw_judged(rest)
+        drawn = self.layout.columns(choices, raw)
+        return drawn, self._in_use(self.layout.columns(of_choices, of_raw), drawn)
 
     def log_prob(self, raw: Tensor) -> Tensor:
         """The log-probability or log-density of each head, (..., H); zero for heads not in use."""
         choices = reals = None
         if self.log_probs is not None:
-            options = self.layout.choice_columns(raw).unsqueeze(-1)
-            choices = self.log_probs.gather(-1, options).squeeze(-1)
+            choices = chosen(self.log_probs, self.layout.choice_columns(raw))
         if self.ranges is not None:
             reals = self.ranges.log_prob(self.layout.range_columns(raw))
         return self._in_use(self.layout.columns(choices, reals), raw)
@@ -139,9 +147,32 @@ class Heads:
         return columns if likely is None else columns * likely
 
 
+def chosen(numbers: Tensor, options: Tensor) -> Tensor:
+    """The numbers (..., D, K) of given options (..., D)."""
+    return numbers.gather(-1, options.unsqueeze(-1)).squeeze(-1)
+
+
 def pick_options(log_probs: Tensor, uniform: Tensor) -> Tensor:
     """The first option whose cumulative probability exceeds the uniform number, as float."""
+    if log_probs.device.type == "cuda" and log_probs.shape[-1] <= _FEW:
+        return _pick_kernel(log_probs, uniform)
     cumulative = log_probs.exp().cumsum(-1)
     # Rounding may leave the total a little below 1; a share of the total is never beyond it.
     threshold = uniform.unsqueeze(-1) * cumulative[..., -1:]
     return (cumulative <= threshold).sum(-1).float()
+
+
+def _pick_kernel(log_probs: Tensor, uniform: Tensor) -> Tensor:
+    """The same as one kernel."""
+    from headwise.factorizations.heads_kernel import pick
+
+    uniform = even_rows(uniform)
+    if uniform.stride(-1) != 1:
+        uniform = uniform.contiguous()
+    out = torch.empty(log_probs.shape[:-1], device=log_probs.device)
+    heads, options = log_probs.shape[-2:]
+    pick[(-(-out.numel() // _BLOCK),)](
+        log_probs.contiguous(), uniform, uniform.stride(-2), out, out.numel(), heads, options,
+        BLOCK=_BLOCK,
+    )  # fmt: skip
+    return out

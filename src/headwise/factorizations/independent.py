@@ -17,10 +17,11 @@ from headwise.factorizations.base import (
     factorizations,
 )
 from headwise.factorizations.critics import ValueCritic
+from headwise.factorizations.heads import chosen
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_independent import IndependentSoft
 from headwise.factorizations.stacks import PolicyStack, for_each_head
-from headwise.factorizations.values import chosen, max_centred
+from headwise.factorizations.values import max_centred
 from headwise.nets import Dueling
 
 
@@ -39,13 +40,13 @@ class IndependentPolicy(nn.Module):
     ) -> tuple[Tensor, Judged]:
         """Draws raw actions and judges them."""
         heads = self.stack.heads(for_each_head(obs, self.num_columns), legal)
-        raw = heads.sample(uniform)
-        return raw, Judged(heads.log_prob(raw), heads.entropy(), heads)
+        raw, log_prob = heads.sample(uniform)
+        return raw, Judged(log_prob, heads)
 
     def judge(self, obs: Tensor, raw: Tensor, legal: Tensor | None = None) -> Judged:
         """Log-probabilities and entropies of given raw actions, head by head."""
         heads = self.stack.heads(for_each_head(obs, self.num_columns), legal)
-        return Judged(heads.log_prob(raw), heads.entropy(), heads)
+        return Judged(heads.log_prob(raw), heads)
 
     def mode(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """The raw actions to take when chance is not wanted."""

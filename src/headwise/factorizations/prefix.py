@@ -40,15 +40,12 @@ class Prefix:
         self._places = torch.tensor(
             [layout.choice_of[head] for head in self._options.tolist()], dtype=torch.long
         )
-        sizes = [spec.cardinalities[int(i)] for i in self._options]
-        self._width = max(sizes, default=0)
-        exists = torch.arange(self._width) < torch.tensor(sizes).unsqueeze(-1)
-        self._kept = torch.nonzero(exists.flatten()).flatten()
-        owners = [
-            self._options.repeat_interleave(torch.tensor(sizes, dtype=torch.long)),
-            self._numbers,
-        ]
-        owner = self._owner = torch.cat(owners)
+        sizes = torch.tensor([spec.cardinalities[int(i)] for i in self._options], dtype=torch.long)
+        self._holders = self._options.repeat_interleave(sizes)  # whose option a column stands for
+        self._values = torch.cat([torch.arange(0), *map(torch.arange, sizes.tolist())])  # and which
+        padded = self._places.repeat_interleave(sizes) * layout.max_options
+        self._kept = padded + self._values  # where it is among padded options
+        owner = self._owner = torch.cat([self._holders, self._numbers])
         self.size = len(owner)
         """Numbers in an embedding (Z)."""
         self.visible = (rank[owner] < rank.unsqueeze(-1)).float()
@@ -57,30 +54,31 @@ class Prefix:
         bins = [float(spec.cardinalities[int(i)]) for i in self._numbers]
         self._scale = torch.tensor([2.0 / (n - 1.0) if n > 1 else 1.0 for n in bins])
         self._shift = torch.tensor([-1.0 if n > 1 else 0.0 for n in bins])
+        self._are_units = not any(bins)
         for name in (
-            "_numbers", "_options", "_places", "_kept", "_owner", "visible", "_scale", "_shift",
+            "_numbers", "_holders", "_values", "_kept", "_owner", "visible", "_scale", "_shift",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name).to(layout.device))
 
     def embed(self, action: Tensor) -> Tensor:
         """Actions in the learner's form (..., H) as (..., Z)."""
         parts = []
-        if len(self._options):
-            options = action.index_select(-1, self._options).long()
-            one_hot = torch.nn.functional.one_hot(options, self._width).flatten(-2)
-            parts.append(one_hot.index_select(-1, self._kept).to(action.dtype))
+        if len(self._holders):
+            options = action.index_select(-1, self._holders)
+            parts.append((options == self._values).to(action.dtype))
         if len(self._numbers):
             numbers = action.index_select(-1, self._numbers)
-            parts.append(numbers * self._scale + self._shift)
+            parts.append(numbers if self._are_units else numbers * self._scale + self._shift)
         return self._in_use(torch.cat(parts, dim=-1), action)
 
     def embed_relaxed(self, options: Tensor, action: Tensor) -> Tensor:
         """The same with options given as weights (..., D, K), so that gradients reach them."""
         layout, parts = self.layout, []
-        if len(self._options):
-            weights = options.index_select(-2, self._places)[..., : self._width].flatten(-2)
-            parts.append(weights.index_select(-1, self._kept))
-        if len(self._numbers):
+        if len(self._holders):
+            parts.append(options.flatten(-2).index_select(-1, self._kept))
+        if len(self._numbers) and self._are_units:
+            parts.append(action.index_select(-1, self._numbers))
+        elif len(self._numbers):
             columns = []
             for head in self._number_heads:
                 if head in layout.choice_of:  # a cut-up Range: the mean number of its bin

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.population import softplus
+from headwise.population import even_rows, softplus
 from headwise.population.keys import to_normal
 
 RangeKind: TypeAlias = Literal["squashed", "clipped", "beta"]
 
+_BLOCK = 256  # of the kernels
 _LOG_ROOT_TAU = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -30,6 +31,9 @@ class RangeDistribution(Protocol):
 
     def draw(self, uniform: Tensor) -> Tensor:
         """Raw values from uniforms (..., C, num_uniforms)."""
+
+    def draw_judged(self, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Raw values and their `log_prob`."""
 
     def to_unit(self, raw: Tensor) -> Tensor:
         """Raw values as numbers in [-1, 1]."""
@@ -56,6 +60,15 @@ class RangeDistribution(Protocol):
         """A distribution of the same kind with other parameters."""
 
 
+class _Drawn:
+    """Draws first and judges then."""
+
+    def draw_judged(self: RangeDistribution, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Raw values and their `log_prob`."""
+        raw = self.draw(uniform)
+        return raw, self.log_prob(raw)
+
+
 @dataclass(frozen=True)
 class SquashedGaussian:
     """tanh of a Gaussian: raw is the Gaussian's value."""
@@ -67,6 +80,13 @@ class SquashedGaussian:
     def draw(self, uniform: Tensor) -> Tensor:
         """Raw values; gradients flow to mean and spread."""
         return self.mean + self.log_std.exp() * to_normal(uniform.squeeze(-1))
+
+    def draw_judged(self, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Raw values and their `log_prob`; gradients flow to mean and spread through both."""
+        drawn: tuple[Tensor, Tensor] = _DrawSquashed.apply(  # type: ignore[no-untyped-call]
+            self.mean, self.log_std, uniform.squeeze(-1)
+        )
+        return drawn
 
     def to_unit(self, raw: Tensor) -> Tensor:
         """Raw values as numbers in [-1, 1]."""
@@ -103,7 +123,7 @@ class SquashedGaussian:
 
 
 @dataclass(frozen=True)
-class ClippedGaussian:
+class ClippedGaussian(_Drawn):
     """A Gaussian whose value is clipped on the way to the environment: raw is the value drawn."""
 
     mean: Tensor
@@ -149,7 +169,7 @@ class ClippedGaussian:
 
 
 @dataclass(frozen=True)
-class BetaUnit:
+class BetaUnit(_Drawn):
     """A Beta distribution stretched to [-1, 1], with both shapes above 1: raw is in (0, 1)."""
 
     first: Tensor
@@ -235,12 +255,69 @@ def make_range(kind: RangeKind, first: Tensor, second: Tensor) -> RangeDistribut
 
 def bounded_log_std(free: Tensor, low: float, high: float) -> Tensor:
     """A free number as a log standard deviation between two bounds."""
-    return low + 0.5 * (high - low) * (torch.tanh(free) + 1.0)
+    half = 0.5 * (high - low)
+    return torch.tanh(free) * half + (low + half)
 
 
 def log_tanh_slope(raw: Tensor) -> Tensor:
     """log(1 - tanh(raw)^2), without losing digits far out."""
     return 2.0 * (math.log(2.0) - raw - softplus(-2.0 * raw))
+
+
+class _DrawSquashed(torch.autograd.Function):
+    """A draw and its log-density, with the gradients that their formulas have together.
+
+    The density's own slopes by mean and spread cancel out along a draw; what is left is the slope
+    of the squashing. Left to autograd this is some thirty operations, and as many kernels.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, mean: Tensor, log_std: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        if mean.device.type == "cuda":
+            raw, log_prob, spread = _draw_kernel(mean, log_std, uniform)
+        else:
+            normal = to_normal(uniform)
+            spread = log_std.exp() * normal
+            raw = mean + spread
+            log_prob = -0.5 * normal.square() - log_std - _LOG_ROOT_TAU - log_tanh_slope(raw)
+        ctx.save_for_backward(raw, spread)
+        return raw, log_prob
+
+    @staticmethod
+    def backward(ctx: Any, to_raw: Tensor, to_log_prob: Tensor) -> tuple[Tensor, Tensor, None]:
+        raw, spread = ctx.saved_tensors
+        if raw.device.type == "cuda":
+            return *_back_kernel(to_raw, to_log_prob, raw, spread), None
+        to_mean = to_raw + to_log_prob * (2.0 * torch.tanh(raw))
+        return to_mean, to_mean * spread - to_log_prob, None
+
+
+def _draw_kernel(mean: Tensor, log_std: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    from headwise.factorizations.ranges_kernel import draw_squashed
+
+    mean, log_std, uniform = even_rows(mean), even_rows(log_std), even_rows(uniform)
+    if uniform.stride(-1) != 1:
+        uniform = uniform.contiguous()
+    raw, log_prob, spread = torch.empty((3, *mean.shape), device=mean.device).unbind(0)
+    draw_squashed[(-(-raw.numel() // _BLOCK),)](
+        mean, log_std, uniform, mean.stride(-2), mean.stride(-1), log_std.stride(-2),
+        log_std.stride(-1), uniform.stride(-2), raw, log_prob, spread, raw.numel(), raw.shape[-1],
+        BLOCK=_BLOCK,
+    )  # fmt: skip
+    return raw, log_prob, spread
+
+
+def _back_kernel(
+    to_raw: Tensor, to_log_prob: Tensor, raw: Tensor, spread: Tensor
+) -> tuple[Tensor, Tensor]:
+    from headwise.factorizations.ranges_kernel import squashed_back
+
+    to_mean, to_std = torch.empty((2, *raw.shape), device=raw.device).unbind(0)
+    squashed_back[(-(-raw.numel() // _BLOCK),)](
+        to_raw.contiguous(), to_log_prob.contiguous(), raw, spread, to_mean, to_std, raw.numel(),
+        BLOCK=_BLOCK,
+    )  # fmt: skip
+    return to_mean, to_std
 
 
 def _gaussian_log_prob(d: SquashedGaussian | ClippedGaussian, raw: Tensor) -> Tensor:

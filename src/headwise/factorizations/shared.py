@@ -67,13 +67,13 @@ class SharedPolicy(nn.Module):
     ) -> tuple[Tensor, Judged]:
         """Draws raw actions and judges them."""
         heads = self.heads(obs, legal)
-        raw = heads.sample(uniform)
-        return raw, Judged(heads.log_prob(raw), heads.entropy(), heads)
+        raw, log_prob = heads.sample(uniform)
+        return raw, Judged(log_prob, heads)
 
     def judge(self, obs: Tensor, raw: Tensor, legal: Tensor | None = None) -> Judged:
         """Log-probabilities and entropies of given raw actions, head by head."""
         heads = self.heads(obs, legal)
-        return Judged(heads.log_prob(raw), heads.entropy(), heads)
+        return Judged(heads.log_prob(raw), heads)
 
     def mode(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """The raw actions to take when chance is not wanted."""

@@ -16,6 +16,7 @@ from headwise.factorizations.layout import Layout
 from headwise.spaces import ActionSpec
 
 TWINS = 2
+_MOST_AT_ONCE = 4096
 
 
 class ActorLoss(NamedTuple):
@@ -106,15 +107,54 @@ def temperatures_of(alpha: Tensor, heads: Tensor) -> Tensor:
 
 def lesser(values: Tensor) -> Tensor:
     """The less hopeful of twin values (P, 2, B, G)."""
-    return values.amin(-3)
+    return values.min(-3).values
+
+
+def log_sum(log_policy: Tensor) -> Tensor:
+    """Log sum exp of max-centred scores (..., K), from their log-softmax.
+
+    The best score is zero, so its log-probability is minus the sum.
+    """
+    return -log_policy.max(-1).values
 
 
 def straight_through(log_probs: Tensor, uniform: Tensor, temperature: Tensor) -> Tensor:
     """One-hot options (..., D, K) that pass gradients on as if they were a Gumbel-softmax."""
-    gumbel = -torch.log(-torch.log(uniform.clamp(1e-6, 1.0 - 1e-6)))
-    soft = torch.softmax((log_probs + gumbel) / temperature, dim=-1)
-    hard = torch.zeros_like(soft).scatter_(-1, soft.argmax(-1, keepdim=True), 1.0)
-    return hard - soft.detach() + soft
+    hard: Tensor = _StraightThrough.apply(  # type: ignore[no-untyped-call]
+        log_probs, uniform, temperature
+    )
+    return hard
+
+
+class _StraightThrough(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, log_probs: Tensor, uniform: Tensor, temperature: Tensor) -> Tensor:
+        if log_probs.device.type == "cuda" and log_probs.shape[-1] <= _MOST_AT_ONCE:
+            hard, soft = _relax_kernel(log_probs, uniform, temperature)
+        else:
+            gumbel = -torch.log(-torch.log(uniform.clamp(1e-6, 1.0 - 1e-6)))
+            soft = torch.softmax((log_probs + gumbel) / temperature, dim=-1)
+            hard = torch.zeros_like(soft).scatter_(-1, soft.argmax(-1, keepdim=True), 1.0)
+        ctx.save_for_backward(soft, temperature)
+        return hard
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        soft, temperature = ctx.saved_tensors
+        slope = torch.ops.aten._softmax_backward_data(grad, soft, -1, soft.dtype)
+        return slope / temperature, None, None
+
+
+def _relax_kernel(log_probs: Tensor, uniform: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+    from headwise.factorizations.heads_kernel import relax
+
+    heads, options = log_probs.shape[-2:]
+    hard, soft = torch.empty((2, *log_probs.shape), device=log_probs.device).unbind(0)
+    relax[(hard.numel() // options,)](
+        log_probs.contiguous(), uniform.contiguous(), heads * options, temperature, hard, soft,
+        hard.numel(), heads, options, OPTIONS=1 << (options - 1).bit_length(),
+    )  # fmt: skip
+    return hard, soft
 
 
 def need_options(spec: ActionSpec, name: str) -> None:

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.heads import pick_options
+from headwise.factorizations.heads import chosen, pick_options
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft import TWINS, lesser, temperatures_of, twice
+from headwise.factorizations.soft import TWINS, lesser, log_sum, temperatures_of, twice
 from headwise.factorizations.soft_options import OptionsSoft
-from headwise.factorizations.values import chosen, chosen_centred, max_centred
+from headwise.factorizations.values import chosen_centred, max_centred
 from headwise.nets import Dueling, Mixer
 
 
@@ -135,20 +135,21 @@ class BranchingSoft(OptionsSoft):
         log_policy = torch.log_softmax(scaled, dim=-1)
         entropy = -(log_policy.exp() * log_policy).sum(-1)  # (P, 2, B, D)
         in_use = self.layout.activity(log_policy)
-        likely = torch.ones_like(entropy)
-        if in_use is not None:
-            likely = in_use.index_select(-1, self.layout.choices)
+
+        def weighted(x: Tensor) -> Tensor:  # with how likely each head is to be in use
+            return x if in_use is None else x * in_use.index_select(-1, self.layout.choices)
+
         if critic.mixer is None:
             # In closed form: E[A_h] + alpha H_h = alpha log sum exp(A_h / alpha).
-            total = value + (likely * t * torch.logsumexp(scaled, dim=-1)).sum(-1)
+            total = value + weighted(t * log_sum(log_policy)).sum(-1)
         else:
             shared = uniform[..., : self.layout.num_choices].unsqueeze(-3)
             drawn = pick_options(log_policy, shared.expand(entropy.shape))
             action = self.layout.columns(drawn, None if numbers is None else twice(numbers))
             picked = chosen(advantage, drawn.long()) * self._in_use(action)
-            total = value + critic.mix(picked, embedding) + (likely * t * entropy).sum(-1)
+            total = value + critic.mix(picked, embedding) + weighted(t * entropy).sum(-1)
         first = None if in_use is None else in_use.select(-3, 0)
-        return lesser(total.unsqueeze(-1)), (likely * entropy).select(-3, 0), first
+        return lesser(total.unsqueeze(-1)), weighted(entropy).select(-3, 0), first
 
     def _t(self, alpha: Tensor) -> Tensor:
         """Temperatures of the Choice heads, shaped to go with (P, 2, B, D)."""

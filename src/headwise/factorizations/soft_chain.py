@@ -13,18 +13,19 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.heads import pick_options
+from headwise.factorizations.heads import chosen, pick_options
 from headwise.factorizations.layout import NEVER
 from headwise.factorizations.prefix import Prefix, ordered
 from headwise.factorizations.soft import (
     TWINS,
     lesser,
+    log_sum,
     part_layout,
     temperatures_of,
     twice,
 )
 from headwise.factorizations.soft_options import OptionsSoft
-from headwise.factorizations.values import chosen, max_centred
+from headwise.factorizations.values import max_centred
 from headwise.nets import MLP
 from headwise.population import Linear
 
@@ -146,8 +147,9 @@ class ChainSoft(OptionsSoft):
             drawn = self._unroll(critic, x, uniform, alpha, legal)
         t = temperatures_of(alpha, self.layout.choices).unsqueeze(-3)
         scaled = self._along(critic, x, drawn, legal) / t.unsqueeze(-1)
-        gains = t * torch.logsumexp(scaled, dim=-1)
-        log_policy = torch.log_softmax(scaled, dim=-1).select(-4, 0)
+        log_policy = torch.log_softmax(scaled, dim=-1)
+        gains = t * log_sum(log_policy)
+        log_policy = log_policy.select(-4, 0)
         entropy = -(log_policy.exp() * log_policy).sum(-1)
         in_use = None
         if self.layout.is_conditional:

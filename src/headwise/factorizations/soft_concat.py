@@ -104,12 +104,13 @@ class ConcatSoft:
     ) -> ActorLoss:
         """Minus the value of a differentiable action and of its randomness."""
         raw, judged = self.actor.sample(obs, noise[..., self._num_gumbel :], legal)
-        heads: Heads = judged.heads
-        embedded = self._embedding.embed(self.actor.to_unit(raw))
-        if heads.log_probs is not None:
-            gumbel = noise[..., : self._num_gumbel].view_as(heads.log_probs)
+        heads, unit = judged.heads, self.actor.to_unit(raw)
+        if heads.log_probs is None:
+            embedded = self._embedding.embed(unit)
+        else:
+            gumbel = noise[..., : self._num_gumbel].reshape(heads.log_probs.shape)
             options = straight_through(heads.log_probs, gumbel, gumbel_temperature)
-            embedded = self._embedding.embed_relaxed(options, self.actor.to_unit(raw))
+            embedded = self._embedding.embed_relaxed(options, unit)
         value = lesser(critic(twice(torch.cat([obs, embedded], dim=-1))))
         entropy = self._entropy(heads, judged.log_prob)
         gain = value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)

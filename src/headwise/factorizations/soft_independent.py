@@ -9,10 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.heads import pick_options
-from headwise.factorizations.soft import TWINS, ActorLoss, lesser, part_layout, temperatures_of
+from headwise.factorizations.heads import chosen, pick_options
+from headwise.factorizations.soft import (
+    TWINS,
+    ActorLoss,
+    lesser,
+    log_sum,
+    part_layout,
+    temperatures_of,
+)
 from headwise.factorizations.stacks import PolicyStack, for_each_head
-from headwise.factorizations.values import chosen, max_centred
+from headwise.factorizations.values import max_centred
 from headwise.nets import MLP, Dueling
 from headwise.population import Initializer, Linear, member_mean
 
@@ -161,12 +168,13 @@ class IndependentSoft:
         value, advantage = self._branches(critic, obs, legal)
         t = self._t(alpha)
         scaled = advantage / t.unsqueeze(-1)
-        log_policy = torch.log_softmax(scaled, dim=-1).select(-4, 0)
+        of_both = torch.log_softmax(scaled, dim=-1)
+        log_policy = of_both.select(-4, 0)
         entropy = -(log_policy.exp() * log_policy).sum(-1)
         in_use = self.layout.activity(log_policy)
         if in_use is not None:
             entropy = entropy * in_use[..., self.layout.choices]
-        return lesser(value + t * torch.logsumexp(scaled, dim=-1)), entropy, in_use
+        return lesser(value + t * log_sum(of_both)), entropy, in_use
 
     def _judge_numbers(self, critic: Any, obs: Tensor, numbers: Tensor) -> Tensor:
         """Both critics of every Range head, (P, 2, B, C)."""
@@ -179,8 +187,8 @@ class IndependentSoft:
         if self.actor is None:
             return None, None
         heads = self.actor.heads(for_each_head(obs, self.layout.num_ranges))
-        raw = heads.sample(uniform[..., self.layout.num_choices :])
-        return self.actor.spread.to_unit(self.actor.layout, raw), heads.log_prob(raw)
+        raw, log_prob = heads.sample(uniform[..., self.layout.num_choices :])
+        return self.actor.spread.to_unit(self.actor.layout, raw), log_prob
 
     def _t(self, alpha: Tensor) -> Tensor:
         """Temperatures of the Choice heads, shaped to go with (P, 2, B, D)."""

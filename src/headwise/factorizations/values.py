@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
+from headwise.factorizations.heads import chosen
 from headwise.factorizations.layout import Layout
 from headwise.nets import Dueling
 
@@ -68,11 +69,6 @@ class _ChosenCentred(torch.autograd.Function):
             grad.contiguous(), options, best, ctx.bounds, to_flat, *ctx.sizes, **ctx.blocks
         )
         return to_flat, None, None
-
-
-def chosen(advantage: Tensor, options: Tensor) -> Tensor:
-    """The advantages (..., D, K) of given options (..., D)."""
-    return advantage.gather(-1, options.unsqueeze(-1)).squeeze(-1)
 
 
 class BranchingValue(nn.Module):

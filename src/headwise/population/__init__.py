@@ -18,7 +18,7 @@ from headwise.population.reduce import (
     member_sum,
     per_member,
 )
-from headwise.population.rows import latest_rows, shuffled, slice_rows, take_rows
+from headwise.population.rows import even_rows, latest_rows, shuffled, slice_rows, take_rows
 from headwise.population.steady import elu, power, softplus
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Stream",
     "along",
     "elu",
+    "even_rows",
     "finite_members",
     "held_constant",
     "join_members",

@@ -25,3 +25,10 @@ def slice_rows(x: Tensor, start: int, size: int) -> Tensor:
 def latest_rows(x: Tensor, more: Tensor, most: int) -> Tensor:
     """The last of each member's rows (P, N, ...) and more of them, as many as may be kept."""
     return torch.cat([x, more], dim=1)[:, -most:].clone()
+
+
+def even_rows(x: Tensor) -> Tensor:
+    """The same numbers (..., B, F) with all rows equally far apart, for kernels that count rows."""
+    steps, sizes = x.stride(), x.shape
+    even = all(steps[d] == steps[d + 1] * sizes[d + 1] for d in range(x.dim() - 2) if sizes[d] > 1)
+    return x if even else x.contiguous()

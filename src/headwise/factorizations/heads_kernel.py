@@ -1,0 +1,50 @@
+"""The Triton kernels of `heads.py` and `soft.py`. Imported only where there is a CUDA device."""
+
+# mypy: ignore-errors
+# ruff: noqa: ANN001, ANN201
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def pick(log_probs, uniform, uniform_row, out, size, heads, options, BLOCK: tl.constexpr):
+    """The first option whose cumulative probability exceeds a share of the total."""
+    lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = lane < size
+    mine = log_probs + lane * options
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for option in range(0, options):
+        total += tl.exp(tl.load(mine + option, mask=inside, other=0.0))
+    u = tl.load(uniform + (lane // heads) * uniform_row + lane % heads, mask=inside, other=0.0)
+    threshold = u * total
+    reached = tl.zeros((BLOCK,), dtype=tl.float32)
+    below = tl.zeros((BLOCK,), dtype=tl.float32)
+    for option in range(0, options):
+        reached += tl.exp(tl.load(mine + option, mask=inside, other=0.0))
+        below += tl.where(reached <= threshold, 1.0, 0.0)
+    tl.store(out + lane, below, mask=inside)
+
+
+@triton.jit
+def relax(
+    log_probs, uniform, uniform_row, temperature, hard, soft, size, heads, options,
+    OPTIONS: tl.constexpr,
+):  # fmt: skip
+    """A Gumbel-softmax for each head, and the option with the most of it."""
+    at = tl.program_id(0)
+    option = tl.arange(0, OPTIONS)
+    exists = option < options
+    u = tl.load(
+        uniform + (at // heads) * uniform_row + (at % heads) * options + option,
+        mask=exists, other=0.5,
+    )  # fmt: skip
+    u = tl.minimum(tl.maximum(u, 1e-6), 1.0 - 1e-6)
+    logits = tl.load(log_probs + at * options + option, mask=exists, other=float("-inf"))
+    scores = (logits - tl.log(-tl.log(u))) / tl.load(temperature)
+    scores = tl.where(exists, scores, float("-inf"))
+    weight = tl.exp(scores - tl.max(scores, axis=0))
+    weight = weight / tl.sum(weight, axis=0)
+    best = tl.argmax(weight, axis=0)
+    tl.store(soft + at * options + option, weight, mask=exists)
+    tl.store(hard + at * options + option, (option == best).to(tl.float32), mask=exists)
