@@ -83,7 +83,11 @@ REDUCTIONS = {
 }  # fmt: skip
 ACROSS = {"BatchNorm1d", "BatchNorm2d", "clip_grad_norm_", "clip_grad_value_"}
 WITHOUT_TENSORS = ("numpy", "np", "math", "builtins")
-LEARNERS = [p for p in FILES if room_of(p) in ("nets", "factorizations", "algorithms")]
+LEARNERS = [
+    p for p in FILES
+    if room_of(p) in ("nets", "factorizations", "algorithms")
+    and not p.stem.endswith("_kernel")  # what a kernel loads is a block, not a tensor of members
+]  # fmt: skip
 
 
 def number_in(node):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import re
@@ -67,6 +68,13 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         with contextlib.suppress(OSError, ValueError):
             partial.unlink()
         _refuse_writing(target, error)
+
+
+def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
+    """What `write_checkpoint` would write, for those who keep files themselves."""
+    file = io.BytesIO()
+    _write_zip(file, checkpoint)
+    return file.getvalue()
 
 
 def _write_zip(file: Any, checkpoint: Checkpoint) -> None:

@@ -20,9 +20,10 @@ from headwise.algorithms.base import (
     RolloutBatch,
     RolloutPlan,
 )
-from headwise.envs.types import StepBatch, VecEnv
+from headwise.envs.types import VecEnv
 from headwise.population import Clock, Keys, Stream
 from headwise.training.binning import Binning
+from headwise.training.bridge import Bridge
 from headwise.training.capture import Captured
 from headwise.training.episodes import Episodes
 from headwise.training.legal import LegalOptions
@@ -85,9 +86,14 @@ class Loop:
         # A normaliser makes new tensors as it goes, and so do some learners.
         captured = normaliser is None and getattr(algorithm, "capturable", True)
         where = keys.device if captured else torch.device("cpu")
-        self._act = Captured(self._act_times, where)
+        self._act = Captured(self._act_once, where)
+        self._take_in = Captured(self._take_in_once, where)
         self._update = Captured(self._update_times, where, bundle=4)
         self._rollout: RolloutBatch | None = None
+        self._bridge = Bridge(keys.device)
+        self._seen: Tensor | None = None
+        self._acted: Acted | None = None
+        self._whole = True
 
     @property
     def env_steps(self) -> int:
@@ -112,41 +118,53 @@ class Loop:
         if self.obs is None:
             self.begin_episodes()
         assert self.obs is not None
-        seen, acted, action = self._act()
-        step = self.env.step(action.cpu().numpy())
+        self._seen, self._acted = self._act()
+        step = self.env.step(self._bridge.action())
         self.ticks += 1
         self.episodes.add(step, self.env_steps)
-        self.memory.add(self._transition(seen, acted, step))
-        self._see(step.obs, step.legal)
+        self._bridge.load(step)
+        self._whole = bool(step.valid.all())
+        self._take_in()
+        self.memory.count()
         self._learn_what_is_due()
 
-    def _act_times(self, times: int) -> tuple[Tensor, Acted, Tensor]:
-        assert times == 1
-        return self._act_once()
-
-    def _act_once(self) -> tuple[Tensor, Acted, Tensor]:
-        """What the learner sees now, what it does, and that as the environment takes it."""
+    def _act_once(self, times: int = 1) -> tuple[Tensor, Acted]:
+        """What the learner sees now and what it does, which is sent to the environment."""
         assert self.obs is not None
+        assert times == 1
         seen = self.obs if self.normaliser is None else self.normaliser.obs(self.obs, update=True)
         acted = self.algorithm.act(seen, self.keys.at(self._act_clock.now), self.legal)
         self._act_clock.advance()
         # A member that has diverged may act by NaN; it goes on with something instead.
-        return seen, acted, self.binning.to_env(acted.action).nan_to_num(0.0)
+        self._bridge.send(self.binning.to_env(acted.action).nan_to_num(0.0))
+        return seen, acted
+
+    def _take_in_once(self, times: int = 1) -> None:
+        """Remembers the step that the environment took, and sees what there is now."""
+        assert times == 1
+        fresh = self._bridge.tensors()
+        self.memory.write(self._transition(fresh))
+        self._see(fresh["obs"], fresh.get("legal"))
 
     def begin_episodes(self) -> None:
         """Starts an episode in every slot; what was going on there counts as cut off."""
         self.memory.cut()
-        self._see(self.env.reset(), getattr(self.env, "first_legal", None))
+        obs = self._upload(self.env.reset())
+        legal = getattr(self.env, "first_legal", None)  # of the observations just given
+        self._see(obs, None if legal is None else self._upload(legal))
 
-    def _see(self, obs: NDArray[np.float32], legal: NDArray[np.bool_] | None) -> None:
-        """Takes in what to act on next; on a GPU always in the same place, for captured code."""
-        new_obs, new_legal = self._upload(obs), self._mask(legal)
-        if self.obs is None or new_obs.device.type == "cpu":
-            self.obs, self.legal = new_obs, new_legal
+    def _see(self, obs: Tensor, legal: Tensor | None) -> None:
+        """Takes in what to act on next, and what the environment allows there."""
+        self._keep_seeing(obs, self._mask(legal))
+
+    def _keep_seeing(self, obs: Tensor, legal: Tensor | None = None) -> None:
+        """On a GPU always in the same place, for captured code."""
+        if self.obs is None or self.obs.device.type == "cpu":
+            self.obs, self.legal = obs, legal
             return
-        self.obs.copy_(new_obs)
-        if new_legal is not None and self.legal is not None:
-            self.legal.copy_(new_legal)
+        self.obs.copy_(obs)
+        if legal is not None and self.legal is not None:
+            self.legal.copy_(legal)
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -188,40 +206,39 @@ class Loop:
         self._update_clock.advance()
         return report
 
-    def _transition(self, seen: Tensor, acted: Acted, step: StepBatch) -> Transition:
+    def _transition(self, fresh: dict[str, Tensor]) -> Transition:
         assert self.obs is not None
-        terminated, truncated = self._upload(step.terminated), self._upload(step.truncated)
-        obs, next_obs, reward = self.obs, self._upload(step.next_obs), self._upload(step.reward)
-        next_legal = self._mask(step.next_legal)
-        valid = self._upload(step.valid)
+        assert self._seen is not None
+        assert self._acted is not None
+        terminated, truncated, valid = fresh["terminated"], fresh["truncated"], fresh["valid"]
+        obs, next_obs, reward = self.obs, fresh["next_obs"], fresh["reward"]
         if self.normaliser is not None:
             ended = terminated | truncated
             scaled = self.normaliser.reward(reward, ended, update=True, valid=valid)
             if isinstance(self.memory, Rollout):
                 # A policy must be judged by what it saw; replay keeps what was there, because by
                 # the time it is drawn the scale is another.
-                obs, reward = seen, scaled
+                obs, reward = self._seen, scaled
                 next_obs = self.normaliser.obs(next_obs, update=False)
         return Transition(
             obs=obs,
-            acted=acted,
+            acted=self._acted,
             reward=reward,
             next_obs=next_obs,
             terminated=terminated,
             truncated=truncated,
             valid=valid,
             legal=self.legal,
-            next_legal=next_legal,
-            whole=bool(step.valid.all()),
+            next_legal=self._mask(fresh.get("next_legal")),
+            whole=self._whole,
         )
 
-    def _mask(self, legal: NDArray[np.bool_] | None) -> Tensor | None:
-        return None if legal is None else self._legal_options(self._upload(legal))
+    def _mask(self, legal: Tensor | None) -> Tensor | None:
+        return None if legal is None else self._legal_options(legal)
 
     def _upload(self, array: NDArray[Any]) -> Tensor:
         # The environment's arrays are overwritten by its next step, so nothing keeps a view.
-        # From pinned memory it is copied while we go on; our next action waits for it.
-        return torch.from_numpy(array).to(self.keys.device, copy=True, non_blocking=True)
+        return torch.from_numpy(array).to(self.keys.device, copy=True)
 
     # --- keeping --------------------------------------------------------------------------------
 
@@ -263,9 +280,7 @@ class Loop:
         self.memory.load_state_dict(state["memory"])
         if "env" in state and self.env.can_snapshot:
             self.env.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
-            self.obs, self.legal = None, None
-            self._see(state["now"]["obs"].cpu().numpy(), None)
-            self.legal = state["now"].get("legal")
+            self._keep_seeing(**state["now"])
 
     def load_learner(self, state: State) -> None:
         """Takes over what was learned, and nothing of where the run was."""

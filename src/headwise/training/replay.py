@@ -52,6 +52,15 @@ class Replay:
 
     def add(self, step: Transition) -> None:
         """Takes in one step of every slot; tensors are copied."""
+        self.write(step)
+        self.count()
+
+    def count(self) -> None:
+        """Counts a step that was written."""
+        self._steps += 1
+
+    def write(self, step: Transition) -> None:
+        """The part of `add` that works on tensors, for captured code."""
         parts = step.parts()
         parts = {name: parts[name] for name in (*_NUMBERS, *_MASKS) if name in parts}
         if not self._tensors:
@@ -59,8 +68,10 @@ class Replay:
         if self._store.device.type == "cuda":
             self._write_kernel(step)
             parts = {name: x for name, x in parts.items() if name in _MASKS}
-        whole = bool(step.valid.all()) if step.whole is None else step.whole
-        self._even = self._even and whole
+            self._even = False
+        else:
+            whole = bool(step.valid.all()) if step.whole is None else step.whole
+            self._even = self._even and whole
         if self._even:
             for name, x in parts.items():
                 self._tensors[name][:, self._steps % self.rows].copy_(x)
@@ -74,7 +85,6 @@ class Replay:
         written = step.valid.long()
         self._next.add_(written).remainder_(self.rows)  # in place: captured code reads it there
         self._count.add_(written).clamp_max_(self.rows)
-        self._steps += 1
 
     def _write_kernel(self, step: Transition) -> None:
         from headwise.training.replay_kernel import write

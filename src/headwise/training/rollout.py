@@ -16,6 +16,7 @@ class Rollout:
         self.length = length
         self.size = 0
         self._tensors: dict[str, Tensor] = {}
+        self._row: Tensor | None = None  # on a GPU: where captured code writes next
 
     @property
     def full(self) -> bool:
@@ -24,12 +25,27 @@ class Rollout:
 
     def add(self, step: Transition) -> None:
         """Takes in one step of every slot; tensors are copied."""
+        self.write(step)
+        self.count()
+
+    def count(self) -> None:
+        """Counts a step that was written."""
+        self.size += 1
+
+    def write(self, step: Transition) -> None:
+        """The part of `add` that works on tensors, for captured code."""
         parts = step.parts()
         if not self._tensors:
             self._tensors = {name: self._empty(x) for name, x in parts.items()}
+        if step.obs.device.type == "cpu":
+            for name, x in parts.items():
+                self._tensors[name][:, self.size].copy_(x)
+            return
+        if self._row is None:
+            self._row = torch.full((1,), self.size, device=step.obs.device)
         for name, x in parts.items():
-            self._tensors[name][:, self.size].copy_(x)
-        self.size += 1
+            self._tensors[name].index_copy_(1, self._row, x.unsqueeze(1))
+        self._row.add_(1).remainder_(self.length)
 
     def cut(self) -> None:
         """Marks what was taken in last as cut off, because something else follows."""
@@ -67,6 +83,8 @@ class Rollout:
                 self._tensors[name] = torch.empty(shape, dtype=x.dtype, device=x.device)
             self.size = x.shape[1]
             self._tensors[name][:, : self.size].copy_(x)
+        if self._row is not None:
+            self._row.fill_(self.size)
 
     def _empty(self, x: Tensor) -> Tensor:
         return torch.empty(x.shape[0], self.length, *x.shape[1:], dtype=x.dtype, device=x.device)

@@ -1,0 +1,96 @@
+"""Between the environment's arrays and the learner's tensors.
+
+To a GPU a step goes in one copy out of page-locked memory, and actions come back the same way: both
+copies can be part of a CUDA graph, because they go from and to places that never change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headwise.envs.types import StepBatch
+
+_FIELDS = (
+    "obs", "next_obs", "reward", "terminated", "truncated", "valid", "legal", "next_legal"
+)  # fmt: skip
+_ALIGNED = 16
+
+
+class Bridge:
+    """Takes steps of an environment to a device, and actions to the environment.
+
+    `load` and `action` are for the environment's side; `tensors` and `send` for the device's, where
+    they may be captured.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._step: StepBatch | None = None
+        self._action: Tensor | None = None
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._there: dict[str, Tensor] = {}
+        self._staging: tuple[Tensor, Tensor] | None = None
+
+    def load(self, step: StepBatch) -> None:
+        """Takes a step; the environment's arrays may be overwritten as soon as it was used."""
+        self._step = step
+        if self._device.type != "cuda":
+            return
+        if self._staging is None:
+            self._allocate(step)
+        # What was copied from here last has arrived: the action for this step waited for it.
+        for name, array in self._arrays.items():
+            np.copyto(array, getattr(step, name))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The step loaded last, by name; on a GPU they are overwritten by the next one."""
+        if self._staging is not None:
+            here, there = self._staging
+            there.copy_(here, non_blocking=True)
+            return self._there
+        assert self._step is not None
+        present = {name: getattr(self._step, name) for name in _FIELDS}
+        return {
+            name: torch.from_numpy(array).to(self._device, copy=True)
+            for name, array in present.items()
+            if array is not None
+        }
+
+    def send(self, action: Tensor) -> None:
+        """Sends actions (P, E, H) to the environment."""
+        if self._device.type != "cuda":
+            self._action = action
+            return
+        if self._action is None:
+            self._action = torch.empty(action.shape, pin_memory=True)
+        self._action.copy_(action, non_blocking=True)
+
+    def action(self) -> NDArray[np.float32]:
+        """The actions sent last; waits for them."""
+        assert self._action is not None
+        if self._device.type == "cuda":
+            torch.cuda.current_stream(self._device).synchronize()
+        array: NDArray[np.float32] = self._action.cpu().numpy()
+        return array
+
+    def _allocate(self, step: StepBatch) -> None:
+        """One run of bytes for all arrays, in page-locked memory and on the device."""
+        places, size = {}, 0
+        for name in _FIELDS:
+            array = getattr(step, name)
+            if array is not None:
+                places[name] = (size, array)
+                size += -(-array.nbytes // _ALIGNED) * _ALIGNED
+        here = torch.zeros(size, dtype=torch.uint8, pin_memory=True)
+        there = torch.zeros(size, dtype=torch.uint8, device=self._device)
+        self._staging = here, there
+        for name, (start, array) in places.items():
+            part = slice(start, start + array.nbytes)
+            self._arrays[name] = here.numpy()[part].view(array.dtype).reshape(array.shape)
+            kind = torch.from_numpy(array).dtype
+            self._there[name] = there[part].view(kind).view(array.shape)

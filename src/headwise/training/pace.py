@@ -1,0 +1,66 @@
+"""How fast a loop trains, measured on the loop itself: a few ticks, with updates in them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from headwise.training.capture import WARM_UP
+from headwise.training.loop import Loop
+
+AT_MOST = 10.0
+"""Seconds that getting ready, or a measurement, may take; then it is judged by what there is."""
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """What it took until a loop went at its pace."""
+
+    seconds: float
+    learning: float
+    """The part of it that went into the first updates, their capture included."""
+
+
+def get_ready(loop: Loop, at_most: float = AT_MOST) -> Readiness:
+    """Ticks until updates run as they will from then on.
+
+    The first one allocates; on a GPU a few more go by before they are captured.
+    """
+    cuda = loop.keys.device.type == "cuda"
+    wanted = WARM_UP + 1 if cuda else 1
+    begun = time.perf_counter()
+    learning = 0.0
+    while wanted and time.perf_counter() - begun < at_most:
+        before, start = loop.updates, time.perf_counter()
+        loop.tick()
+        if loop.updates > before:
+            _wait(cuda)
+            learning += time.perf_counter() - start
+            wanted -= 1
+    return Readiness(time.perf_counter() - begun, learning)
+
+
+def seconds_per_step(loop: Loop, seconds: float, at_most: float = AT_MOST) -> float:
+    """Seconds of one environment step of every member, with its share of the updates.
+
+    Measured from one update to another, at least so many seconds later: a rollout counts whole or
+    not at all. A loop that has not come to learn within `at_most` is judged by its ticks.
+    """
+    cuda = loop.keys.device.type == "cuda"
+    _wait(cuda)
+    start, first, updates = time.perf_counter(), loop.env_steps, loop.updates
+    while True:
+        loop.tick()
+        now = time.perf_counter()
+        if (loop.updates > updates and now - start >= seconds) or now - start >= at_most:
+            _wait(cuda)
+            return (time.perf_counter() - start) / (loop.env_steps - first)
+        updates = loop.updates
+
+
+def _wait(cuda: bool) -> None:
+    """Until the device has done what it was told on this stream; other streams go on."""
+    if cuda:
+        torch.cuda.current_stream().synchronize()
