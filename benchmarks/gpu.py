@@ -24,6 +24,7 @@ CELLS = (
 )
 MEMBERS = (1, 5, 64)
 POPULATIONS = (1, 8, 16)
+PRECISIONS = {"highest": "float32", "high": "TF32"}
 
 
 def ready(algorithm: str, factorization: str, view: str, members: int) -> Loop:
@@ -70,16 +71,18 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
     if not torch.cuda.is_available():
         return "There is no CUDA device to measure."
     rows = []
-    for cell in CELLS:
-        by_size = [microseconds(cell, members, 1) for members in MEMBERS]
-        by_number = [microseconds(cell, 5, populations) for populations in POPULATIONS[1:]]
-        rows.append(
-            [cell[0], *(f"{us:.0f}" for us in (*by_size, *by_number)),
-             f"{by_size[-1] / by_size[0]:.2f}"]
-        )  # fmt: skip
-        sys.stderr.write(" | ".join(rows[-1]) + "\n")
+    for precision in PRECISIONS:
+        torch.set_float32_matmul_precision(precision)
+        for cell in CELLS:
+            by_size = [microseconds(cell, members, 1) for members in MEMBERS]
+            by_number = [microseconds(cell, 5, populations) for populations in POPULATIONS[1:]]
+            rows.append(
+                [cell[0], PRECISIONS[precision], *(f"{us:.0f}" for us in (*by_size, *by_number)),
+                 f"{by_size[-1] / by_size[0]:.2f}"]
+            )  # fmt: skip
+            sys.stderr.write(" | ".join(rows[-1]) + "\n")
     columns = [
-        "update", *(f"P = {members}" for members in MEMBERS),
+        "update", "products in", *(f"P = {members}" for members in MEMBERS),
         *(f"P = 5, {n} at once" for n in POPULATIONS[1:]), "64 to 1",
     ]  # fmt: skip
     section = "\n\n".join(
@@ -87,7 +90,8 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
             "## Updates on a GPU",
             "Microseconds of one update of one population, captured as CUDA graphs; [256, 256], "
             "batches of 256, HybridShoot. At once: each population on its own stream of one "
-            "process.",
+            "process. TF32 is torch's `set_float32_matmul_precision('high')`; it is off unless "
+            "you ask for it.",
             f"{torch.cuda.get_device_name()}, {description(command)}.",
             table(columns, rows),
         ]

@@ -105,7 +105,7 @@ class BranchingCritic(nn.Module):
             parts.append(_widened(heads.log_probs.exp(), width))
         if heads.ranges is not None:
             parts.append(_widened(heads.masses(self.num_bins), width))
-        joined = torch.cat(parts, dim=-2)
+        joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
         return joined if self._source.in_order else joined.index_select(-2, self._source.restore)
 
     def centred(self, obs: Tensor, masses: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,7 +167,10 @@ class BranchingCritic(nn.Module):
 
     def _taken(self, advantage: Tensor, bins: Tensor) -> Tensor:
         """The advantages (..., B, H) of the options taken; a head not in use adds nothing."""
-        return self.layout.used(chosen(advantage, bins), bins.to(advantage.dtype))
+        taken = chosen(advantage, bins)
+        if not self.layout.is_conditional:
+            return taken
+        return self.layout.used(taken, bins.to(advantage.dtype))
 
     def _spread(self, advantage: Tensor) -> Tensor:
         exists = self.layout.mask
@@ -178,10 +181,7 @@ class BranchingCritic(nn.Module):
         """The derivative of the mixture by each advantage, (..., B, H)."""
         if self.mixer is None:
             return torch.ones_like(advantage)
-        with torch.enable_grad():
-            at = advantage.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(self.mix(at, obs).sum(), at)
-        return slope
+        return self.mixer.slope(advantage, obs)
 
 
 def binned_layout(layout: Layout, num_bins: int) -> Layout:
@@ -206,4 +206,5 @@ def _on_bins(condition: Condition, num_bins: int) -> Condition | None:
 
 
 def _widened(masses: Tensor, width: int) -> Tensor:
-    return torch.nn.functional.pad(masses, (0, width - masses.shape[-1]))
+    missing = width - masses.shape[-1]
+    return torch.nn.functional.pad(masses, (0, missing)) if missing else masses

@@ -75,11 +75,16 @@ class Heads:
         """
         choices = reals = None
         if self.log_probs is not None:
-            choices = -(self.log_probs.exp() * self.log_probs).sum(-1)
+            choices = self.option_entropy()
         if self.ranges is not None:
             reals = self.ranges.entropy()
         columns = self.layout.columns(choices, reals)
         return self._likely(columns) if raw is None else self._in_use(columns, raw)
+
+    def option_entropy(self) -> Tensor:
+        """The entropy of each Choice head by itself, (..., D)."""
+        assert self.log_probs is not None
+        return -(self.log_probs.exp() * self.log_probs).sum(-1)
 
     def mode(self) -> Tensor:
         """The raw action to take when chance is not wanted, (..., H)."""
@@ -107,7 +112,7 @@ class Heads:
             return raw
         choices = None
         if self.layout.num_choices:
-            choices = self.layout.choice_columns(raw).float()
+            choices = self.layout.choice_numbers(raw)
         return self.layout.columns(choices, self.ranges.to_unit(self.layout.range_columns(raw)))
 
     def masses(self, num_bins: int) -> Tensor:
@@ -132,6 +137,10 @@ class Heads:
         if ranges is not None:
             ranges = ranges.rebuilt(tensors["range_first"], tensors["range_second"])
         return Heads(self.layout, tensors.get("log_probs"), ranges)
+
+    def detached(self) -> Heads:
+        """The same distribution, through which no gradient flows."""
+        return self.rebuilt({name: x.detach() for name, x in self.tensors().items()})
 
     def _in_use(self, columns: Tensor, raw: Tensor) -> Tensor:
         if not self.layout.is_conditional:

@@ -78,7 +78,11 @@ class Layout:
 
     def choice_columns(self, action: Tensor) -> Tensor:
         """The options of an action, as indices (..., D)."""
-        return self._pick(action, self.choices, self.num_choices, leading=True).long()
+        return self.choice_numbers(action).long()
+
+    def choice_numbers(self, action: Tensor) -> Tensor:
+        """The options of an action as it has them, (..., D)."""
+        return self._pick(action, self.choices, self.num_choices, leading=True)
 
     def range_columns(self, action: Tensor) -> Tensor:
         """The numbers of an action (..., C)."""

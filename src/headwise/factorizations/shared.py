@@ -50,6 +50,11 @@ class SharedPolicy(nn.Module):
             gain=blueprint.policy_gain,
         )
 
+    def logits(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """Masked logits (P, B, D, K) of a policy without Range heads."""
+        assert not self.layout.num_ranges
+        return self.layout.masked(self.layout.pad(self.output(self.encoder(obs))), legal)
+
     def heads(self, obs: Tensor, legal: Tensor | None = None) -> Heads:
         """The distribution of the action, given observations."""
         outputs: Tensor = self.output(self.encoder(obs))

@@ -12,7 +12,7 @@ from headwise.factorizations.heads import chosen, pick_options
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft import TWINS, lesser, log_sum, temperatures_of, twice
 from headwise.factorizations.soft_options import OptionsSoft
-from headwise.factorizations.values import chosen_centred, max_centred
+from headwise.factorizations.values import can_soften, chosen_centred, max_centred, soften
 from headwise.nets import Dueling, Mixer
 
 
@@ -75,7 +75,8 @@ class BranchingSoft(OptionsSoft):
     ) -> Tensor:
         """Numbers from the actor, then options from the first critic's softmax."""
         numbers, _ = self._draw_numbers(obs, uniform)
-        _, advantage, embedding = self._branches(critic, obs, numbers, legal)
+        _, flat, embedding = self._outputs(critic, obs, numbers)
+        advantage = self._centred(flat, legal)
         scaled = critic.effective(advantage, embedding) / self._t(alpha).unsqueeze(-1)
         log_policy = torch.log_softmax(scaled, dim=-1)
         options = pick_options(log_policy.select(-4, 0), uniform[..., : self.layout.num_choices])
@@ -84,7 +85,8 @@ class BranchingSoft(OptionsSoft):
     def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
         """The actor's mode, then the first critic's best options."""
         numbers = self._best_numbers(obs)
-        _, advantage, _ = self._branches(critic, obs, numbers, legal)
+        _, flat, _ = self._outputs(critic, obs, numbers)
+        advantage = self._centred(flat, legal)
         return self.layout.columns(advantage.select(-4, 0).argmax(-1).float(), numbers)
 
     def predict(
@@ -103,14 +105,6 @@ class BranchingSoft(OptionsSoft):
 
     # --- the pieces -----------------------------------------------------------------------------
 
-    def _branches(
-        self, critic: Any, obs: Tensor, numbers: Tensor | None, legal: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """V (P, 2, B), max-centred A (P, 2, B, D, K), and the embedding that a mixer sees."""
-        value, flat, embedding = self._outputs(critic, obs, numbers)
-        allowed = None if legal is None else legal.unsqueeze(-4)
-        return value, max_centred(self.layout, self.layout.pad(flat), allowed), embedding
-
     def _outputs(
         self, critic: Any, obs: Tensor, numbers: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -119,6 +113,11 @@ class BranchingSoft(OptionsSoft):
         embedding = critic.net.embed(x)
         value, flat = critic.net.outputs(embedding)
         return value, flat, embedding.detach()
+
+    def _centred(self, flat: Tensor, legal: Tensor | None) -> Tensor:
+        """Max-centred advantages (P, 2, B, D, K)."""
+        allowed = None if legal is None else legal.unsqueeze(-4)
+        return max_centred(self.layout, self.layout.pad(flat), allowed)
 
     def _over_options(
         self,
@@ -129,7 +128,12 @@ class BranchingSoft(OptionsSoft):
         alpha: Tensor,
         legal: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        value, advantage, embedding = self._branches(critic, obs, numbers, legal)
+        value, flat, embedding = self._outputs(critic, obs, numbers)
+        if critic.mixer is None and legal is None and can_soften(self.layout, flat):
+            t = alpha.index_select(-1, self.layout.choices)
+            total, entropy = soften(self.layout, flat, value, t)
+            return lesser(total.unsqueeze(-1)), entropy.select(-3, 0), None
+        advantage = self._centred(flat, legal)
         t = self._t(alpha)
         scaled = critic.effective(advantage, embedding) / t.unsqueeze(-1)
         log_policy = torch.log_softmax(scaled, dim=-1)

@@ -118,4 +118,11 @@ class ConcatSoft:
 
     def _entropy(self, heads: Heads, log_prob: Tensor) -> Tensor:
         """Of each head: exact for a Choice, minus the log-density drawn for a Range."""
-        return torch.where(self.layout.is_choice, heads.entropy(), -log_prob)
+        if heads.log_probs is None:
+            return -log_prob
+        if heads.ranges is None:
+            return heads.entropy()
+        if self.layout.is_conditional:
+            return torch.where(self.layout.is_choice, heads.entropy(), -log_prob)
+        of_ranges = -self.layout.range_columns(log_prob)
+        return self.layout.columns(heads.option_entropy(), of_ranges)

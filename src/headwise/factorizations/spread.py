@@ -50,5 +50,5 @@ class Spread(nn.Module):
         """Raw actions in the learner's form: options as they are, ranges in [-1, 1]."""
         if not layout.num_ranges:
             return raw
-        choices = layout.choice_columns(raw).float() if layout.num_choices else None
+        choices = layout.choice_numbers(raw) if layout.num_choices else None
         return layout.columns(choices, self._kind.to_unit(layout.range_columns(raw)))

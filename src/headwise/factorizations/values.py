@@ -71,6 +71,37 @@ class _ChosenCentred(torch.autograd.Function):
         return to_flat, None, None
 
 
+def can_soften(layout: Layout, flat: Tensor) -> bool:
+    """Whether `soften` can take these outputs: on a GPU, without gradients or conditions."""
+    few = layout.mask.numel() <= _MOST_AT_ONCE and not layout.is_conditional
+    return few and flat.device.type == "cuda" and not flat.requires_grad
+
+
+def soften(
+    layout: Layout, flat: Tensor, value: Tensor, temperature: Tensor
+) -> tuple[Tensor, Tensor]:
+    """V + sum over heads of t log sum exp(A / t), and the entropies of softmax(A / t), as a kernel.
+
+    Args:
+        layout: The heads.
+        flat: Advantages of all options, (P, ..., B, total); they need not be centred.
+        value: V, (P, ..., B).
+        temperature: One for each head of each member, (P, D).
+    """
+    from headwise.factorizations.values_kernel import soften as kernel
+
+    flat, value = flat.contiguous(), value.contiguous()
+    heads = layout.num_choices
+    total = torch.empty_like(value)
+    entropy = torch.empty(*value.shape, heads, device=value.device)
+    kernel[(value.numel(),)](
+        flat, value, temperature.contiguous(), layout.bounds, total, entropy,
+        value.numel() // temperature[..., -1].numel(), flat.shape[-1], heads,
+        HEADS=1 << (heads - 1).bit_length(), OPTIONS=1 << (layout.max_options - 1).bit_length(),
+    )  # fmt: skip
+    return total, entropy
+
+
 class BranchingValue(nn.Module):
     """One dueling network for all heads; `mixed` says what its advantages add up to."""
 

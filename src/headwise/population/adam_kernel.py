@@ -9,6 +9,7 @@ norm and whether it is alive; sums are taken in a fixed order.
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 
 @triton.jit
@@ -27,7 +28,7 @@ def sum_squares(grads, starts, counts, partial, clock, BLOCK: tl.constexpr):
 @triton.jit
 def step(
     values, grads, means, squares, starts, counts, members, partial, lr, norm, alive, clock,
-    blocks_each, beta1, beta2, log2_beta1, log2_beta2, eps, max_norm,
+    blocks_each, beta1, beta2, log_beta1, log_beta2, eps, max_norm,
     BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """One step of each block; its gradients are then zero."""
@@ -53,8 +54,8 @@ def step(
     grad = grad * scale
     mean = beta1 * mean + (1.0 - beta1) * grad
     square = beta2 * square + (1.0 - beta2) * grad * grad
-    correction1 = 1.0 - tl.exp2(count * log2_beta1)
-    correction2 = 1.0 - tl.exp2(count * log2_beta2)
+    correction1 = -libdevice.expm1(count * log_beta1)  # 1 - beta^count, to the last digit
+    correction2 = -libdevice.expm1(count * log_beta2)
     change = mean / (tl.sqrt(square) / tl.sqrt(correction2) + eps)
     value = value - change * (tl.load(lr + member) / correction1)
     moves = inside & living

@@ -19,7 +19,7 @@ from headwise.population.steady import elu, tanh_
 
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
 
-_BLOCK, _ROWS, _COLUMNS = 1024, 32, 16  # of the kernels
+_BLOCK, _ROWS, _COLUMNS = 1024, 128, 16  # of the kernels
 
 
 class Initializer:
@@ -186,6 +186,7 @@ def _back_kernels(
     go_back[(copies, -(-width // _COLUMNS))](
         grad, out, before, where, where.stride(0), rows, width,
         THEN=then or "none", BIAS=to_bias is not None, ROWS=_ROWS, COLUMNS=_COLUMNS,
+        num_warps=8,
     )  # fmt: skip
     return before
 

@@ -79,7 +79,7 @@ class Adam:
         step[grid](
             self.packed.values, grads, self.mean, self.square, starts, counts, self._members,
             partial, self.lr, self.norm, self.alive, self.clock.now,
-            each, beta1, beta2, math.log2(beta1), math.log2(beta2), self.eps, self.max_norm or 0.0,
+            each, beta1, beta2, math.log(beta1), math.log(beta2), self.eps, self.max_norm or 0.0,
             BLOCK=_BLOCK, PARTS=1 << (each - 1).bit_length(),
         )  # fmt: skip
 
