@@ -29,9 +29,9 @@ def trained(monkeypatch):
     """The runs that were really trained, by id."""
     ids = []
 
-    def recorded(pack, *arguments):
+    def recorded(pack, *arguments, **more):
         ids.extend(run.id for run in pack.runs)
-        return train_pack(pack, *arguments)
+        return train_pack(pack, *arguments, **more)
 
     monkeypatch.setattr(inline, "train_pack", recorded)
     return ids
@@ -101,11 +101,11 @@ def crashing(monkeypatch, seed, times=99):
     """Makes training raise whenever a certain seed is among the members."""
     crashes = []
 
-    def train(pack, *arguments):
+    def train(pack, *arguments, **more):
         if any(run.seed == seed for run in pack.runs) and len(crashes) < times:
             crashes.append(pack)
             raise RuntimeError(f"seed {seed} will not do")
-        return train_pack(pack, *arguments)
+        return train_pack(pack, *arguments, **more)
 
     monkeypatch.setattr(inline, "train_pack", train)
     return crashes
@@ -234,7 +234,7 @@ def test_what_others_work_on_is_left_to_them(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_lets_go_of_claims(tmp_path, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(inline, "train_pack", interrupted)

@@ -15,7 +15,7 @@ def test_finished_runs_tell_the_cost_of_their_cell(tmp_path, monkeypatch):
     study = tiny_study(seeds=3)
     conduct(study, tmp_path, Options(executor="inline", only="seed0"))
     store = Store(tmp_path)
-    monkeypatch.setattr(module, "measured_seconds", lambda pack: pytest.fail("no need to try"))
+    monkeypatch.setattr(module, "measured_seconds", lambda *words: pytest.fail("no need to try"))
     costs = estimate(study.runs(), store, 16, 2)
     assert [(c.environment, c.algorithm, c.runs, c.steps) for c in costs] == [
         ("shoot", "dqn", 2, 128),
@@ -29,7 +29,7 @@ def test_finished_runs_tell_the_cost_of_their_cell(tmp_path, monkeypatch):
 def test_unknown_cells_are_tried_once_each(tmp_path, monkeypatch):
     tried = []
 
-    def measured(pack):
+    def measured(pack, device):
         tried.append(len(pack.runs))
         return 10.0
 

@@ -32,7 +32,8 @@ if __name__ == "__main__":
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
-            options = Options(executor=line.strip(), workers=2, max_members=2)
+            executor = line.strip()
+            options = Options(executor=executor, workers=2, max_members=2, keep_checkpoints=True)
             conduct(study(), sys.argv[2], options)
             os._exit(0)
         print(pid, flush=True)
@@ -49,7 +50,7 @@ def finished(folder):
 
 
 def test_kills_change_nothing(tmp_path):
-    conduct(study(), tmp_path / "calm", Options(executor="inline"))
+    conduct(study(), tmp_path / "calm", Options(executor="inline", keep_checkpoints=True))
     script = tmp_path / "nursery.py"
     script.write_text(NURSERY)
     store = tmp_path / "killed"
@@ -88,5 +89,6 @@ def test_kills_change_nothing(tmp_path):
     assert len(set(progress)) > min(KILLS, RUNS) // 3  # they came at different moments of it
     assert contents(store) == contents(tmp_path / "calm")
     assert len(contents(store)) == RUNS
+    assert all(checkpoint for _, checkpoint in contents(store).values())
     assert leftovers(store) == []
     assert Store(store).plan() == list(study().runs())

@@ -41,9 +41,9 @@ def until(condition, seconds=30.0):
 
 def test_processes_do_what_one_process_does(tmp_path):
     study = tiny_study(seeds=3)
-    conduct(study, tmp_path / "inline", Options(executor="inline"))
-    summary = conduct(study, tmp_path / "local", Options(workers=2))
-    assert summary.finished == 6
+    conduct(study, tmp_path / "inline", Options(executor="inline", keep_checkpoints=True))
+    summary = conduct(study, tmp_path / "local", Options(workers=2, keep_checkpoints=True))
+    assert (summary.finished, summary.checkpoints) == (6, 6)
     assert contents(tmp_path / "local") == contents(tmp_path / "inline")
     store = Store(tmp_path / "local")
     assert {store.fingerprint(run.id)["threads"] for run in study.runs()} == {1}

@@ -66,9 +66,10 @@ if __name__ == "__main__":
             print("lost", len(pack.runs), flush=True)
             super().dropped(pack)
 
-    options = Options(executor="ray", address=cluster.address)
+    options = Options(executor="ray", address=cluster.address, keep_checkpoints=True)
     summary = conduct(study(), sys.argv[2], options, Watched())
     print("finished", summary.finished, "failed", summary.failed, flush=True)
+    print("checkpoints", summary.checkpoints, flush=True)
     ray.shutdown()
     cluster.shutdown()
 """
@@ -85,9 +86,9 @@ def test_a_cluster_that_loses_a_worker_finishes_the_study(tmp_path):
         timeout=200,
     )
     assert done.returncode == 0, done.stderr
-    for said in ("killed", "lost 2", "finished 6 failed 0"):
+    for said in ("killed", "lost 2", "finished 6 failed 0", "checkpoints 6"):
         assert said in done.stdout
-    conduct(study(), tmp_path / "here", Options(executor="inline"))
+    conduct(study(), tmp_path / "here", Options(executor="inline", keep_checkpoints=True))
     assert contents(tmp_path / "ray") == contents(tmp_path / "here")
 
 

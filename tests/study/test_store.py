@@ -19,7 +19,7 @@ STUDY = tiny_study()
 RUN, OTHER = STUDY.runs()[:2]
 
 
-def result(run=RUN, value=1.5):
+def result(run=RUN, value=1.5, checkpoint=None):
     return RunResult(
         run,
         EpisodeTable(
@@ -30,6 +30,7 @@ def result(run=RUN, value=1.5):
         ),
         {"final_return": value, "wall_s": 0.1},
         {"device": "cpu"},
+        checkpoint,
     )
 
 
@@ -56,6 +57,9 @@ def test_what_is_put_in_comes_out(store):
     assert (metrics.name, metrics.value.tolist()) == (["train/loss", "heads/x/entropy"], [1, 2])
     config = json.loads((store.runs / RUN.id / "config.json").read_text())
     assert config == RUN.to_json()
+    assert not store.has_checkpoint(RUN.id)
+    assert store.put(result(OTHER, checkpoint=b"an agent"))
+    assert store.checkpoint(OTHER.id).read_bytes() == b"an agent"
 
 
 def test_types_of_the_tables_are_the_contract(store):
@@ -124,7 +128,7 @@ def test_no_study_and_a_newer_one_are_told_apart(tmp_path, store):
         store.study()
 
 
-@pytest.mark.parametrize("call", range(1, 8))
+@pytest.mark.parametrize("call", range(1, 9))
 def test_a_full_disk_at_any_file_leaves_nothing_behind(store, monkeypatch, call):
     store.put(result(OTHER))
     count = 0
@@ -138,12 +142,13 @@ def test_a_full_disk_at_any_file_leaves_nothing_behind(store, monkeypatch, call)
         sync(handle)
 
     monkeypatch.setattr(files.os, "fsync", full)
-    if call <= 5:  # config, fingerprint, episodes, metrics, result
+    if call <= 6:  # config, fingerprint, episodes, metrics, checkpoint, result
         with pytest.raises(StoreError, match=r"no space left .* Finished runs are safe"):
-            store.put(result())
+            store.put(result(checkpoint=b"an agent"))
         assert not store.is_finished(RUN.id)
+        assert not store.has_checkpoint(RUN.id)
     else:  # syncing a folder is a courtesy
-        store.put(result())
+        store.put(result(checkpoint=b"an agent"))
     monkeypatch.undo()
     assert list(store.scratch.iterdir()) == []
     assert store.episodes(OTHER.id).step.tolist() == [4, 8]

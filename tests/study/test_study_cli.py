@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headwise.cli import main
+from headwise.study import Store
 
 STUDY = """
 from headwise.study import Study
@@ -56,6 +57,38 @@ def test_smoke_arguments_and_another_folder(here, capsys):
     assert "2 of 2 runs are finished in runs/mine" in capsys.readouterr().err
     plan = json.loads((here / "runs/mine/study.json").read_text())["plan"]
     assert [run["steps"] for run in plan] == [16] * 4
+
+
+def test_checkpoints_are_kept_counted_and_taken_by_other_commands(here, capsys):
+    words = ("run", "mine", "--executor", "inline")
+    assert call(*words, "--only", "shared*seed0") == 0
+    assert "checkpoint" not in capsys.readouterr().err
+    assert call("status", "mine") == 0
+    assert "0 of 1 finished runs have a checkpoint" in capsys.readouterr().err
+    without = "1 of 1 finished runs have no checkpoint. Runs that are trained with"
+    assert call(*words, "--keep-checkpoints", "--dry-run") == 0
+    assert without in one_line(capsys)
+    assert call(*words, "--keep-checkpoints") == 0
+    said = one_line(capsys)
+    assert without in said
+    assert "3 have a checkpoint: runs/mine/runs/ID/checkpoint.zip" in said
+    assert call("status", "mine") == 0
+    assert "3 of 4 finished runs have a checkpoint" in capsys.readouterr().err
+
+    for run in Store("runs/mine").plan():
+        folder = f"runs/mine/runs/{run.id}"
+        kept = (run.factorization, run.seed) != ("shared", 0)
+        assert main(["eval", folder, "--episodes", "2", "--json"]) == (0 if kept else 2)
+        said = capsys.readouterr()
+        if kept:
+            assert list(json.loads(said.out)["returns"]) == [str(run.seed)]
+        else:
+            assert "headwise study run --keep-checkpoints" in said.err
+
+
+def one_line(capsys):
+    """What was said, as if the terminal were wide."""
+    return " ".join(capsys.readouterr().err.split())
 
 
 def test_a_dry_run_says_what_it_costs_and_leaves_nothing(here, capsys):

@@ -4,6 +4,7 @@ import pyarrow.parquet as parquet
 
 from headwise.study import Cell, Environment, Store, Study
 from headwise.study.result import TIMINGS
+from headwise.training.checkpoint import read_checkpoint
 
 SMALL = {
     "ppo": {"rollout": 32, "minibatch": 16, "epochs": 1},
@@ -30,7 +31,7 @@ def tiny_study(name="tiny", seeds=2, cells=None, **more):
 
 
 def contents(folder):
-    """Everything in a store that does not depend on who made it, where, and how fast."""
+    """What does not depend on who made a store, where, and how fast: by run, with a checkpoint."""
     store, found = Store(folder), {}
     for path in sorted(store.runs.iterdir()):
         result = store.result(path.name)
@@ -40,21 +41,35 @@ def contents(folder):
             for name in ("episodes", "metrics")
         }
         # As text, so that NaN equals itself.
-        found[path.name] = repr(
+        rest = repr(
             (
                 (path / "config.json").read_text(),
                 sorted((k, v) for k, v in result.items() if k not in TIMINGS),
                 tables,
             )
         )
+        kept = store.has_checkpoint(path.name)
+        found[path.name] = rest, checkpoint_contents(path / "checkpoint.zip") if kept else None
         assert {p.name for p in path.iterdir()} == {
             "config.json",
             "fingerprint.json",
             "episodes.parquet",
             "metrics.parquet",
+            *(["checkpoint.zip"] if kept else []),
             "result.json",
         }
     return found
+
+
+def checkpoint_contents(path):
+    """Every number and every word; the zip itself also says when it was written."""
+    info, tensors = read_checkpoint(path)
+    named = {
+        f"{part}/{name}": (str(x.dtype), tuple(x.shape), x.numpy().tobytes())
+        for part, parts in tensors.items()
+        for name, x in parts.items()
+    }
+    return repr(info), named
 
 
 def leftovers(folder):

@@ -14,18 +14,20 @@ import torch
 from headwise.agent.face import Face
 from headwise.agent.importance import head_importance
 from headwise.agent.late_env import LateEnv
+from headwise.agent.place import chosen_device
 from headwise.agent.plan import Plan, checked_count
 from headwise.agent.ship import export_member
-from headwise.agent.storage import Parts, load_parts, load_state, save_parts
+from headwise.agent.storage import Parts, load_parts, load_state, member_state, save_parts
 from headwise.agent.world import World
 from headwise.algorithms import AlgorithmConfig
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError, EnvError
 from headwise.factorizations import Factorization
-from headwise.population import Keys, select_members
+from headwise.population import Keys
 from headwise.training.build import make_loop
 from headwise.training.callbacks import Callback, Watch
 from headwise.training.checkpoint_saver import Saver
+from headwise.training.device import AUTO
 from headwise.training.evaluate import (
     Evaluation,
     FloatArray,
@@ -62,7 +64,7 @@ class Agent:
         env_settings: Settings of the environment.
         normalise_obs: Bring observations to mean 0 and deviation 1, by each member's own past.
         normalise_reward: Scale rewards by the deviation of each member's discounted return.
-        device: Where learners live, for example "cpu" or "cuda".
+        device: Where learners live, for example "cpu" or "cuda"; "auto" measures which is faster.
         **settings: Settings of the algorithm or the factorization.
     """
 
@@ -89,11 +91,14 @@ class Agent:
             num_envs=16 if num_envs is None else num_envs,
             normalise_obs=normalise_obs,
             normalise_reward=normalise_reward,
-            device=device,
+            device="cpu" if device == AUTO else device,
         )
         world = World(env, env_settings or {}, view)
         vec = world.vec(plan.seeds, num_envs)
-        self._begin(replace(plan, num_envs=vec.num_slots), world, vec, world.face(vec))
+        plan = replace(plan, num_envs=vec.num_slots)
+        if device == AUTO:
+            plan = replace(plan, device=chosen_device(plan, world))
+        self._begin(plan, world, vec, world.face(vec))
 
     def _begin(self, plan: Plan, world: World | None, env: VecEnv, face: Face) -> None:
         self.plan, self.face = plan, face
@@ -307,13 +312,7 @@ class Agent:
         env = LateEnv(1, plan.num_envs, self._env.spec, self._env.obs_spec, make)
         alone = Agent.__new__(Agent)
         alone._begin(plan, world, env, face)
-        state = self._loop.state_dict()
-        learned = {
-            part: select_members(state[part], [member])
-            for part in ("learner", "normaliser")
-            if part in state
-        }
-        load_state(alone._loop, alone._loop.state_dict() | learned, learner_only=True)
+        load_state(alone._loop, member_state(self._loop.state_dict(), member))
         return alone
 
     def best(self) -> Agent:
@@ -339,11 +338,13 @@ class Agent:
         Args:
             path: The file.
             env: The environment, if the file does not name it by id.
-            device: Where learners live.
+            device: Where learners live; "auto" measures which is faster.
         """
-        plan, face, world, state = load_parts(path, device)
+        plan, face, world, state = load_parts(path, "cpu" if device == AUTO else device)
         if env is not None:
             world = World(env, {} if world is None else world.settings)
+        if device == AUTO and (faster := chosen_device(plan, world)) != plan.device:
+            plan, _, _, state = load_parts(path, faster)
         agent = cls.__new__(cls)
         if world is None:
             late = LateEnv(len(plan.seeds), plan.num_envs, face.spec, face.obs_spec, None)

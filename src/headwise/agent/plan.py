@@ -168,7 +168,7 @@ def _device(device: Any) -> str:
         raise ConfigError(
             "this device cannot be used here",
             got=device,
-            allowed="cpu, and cuda where there is a GPU",
+            allowed="auto, cpu, and cuda where there is a GPU",
         ) from error
     return str(place)
 

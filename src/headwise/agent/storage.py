@@ -15,7 +15,13 @@ from headwise.agent.face import Face
 from headwise.agent.plan import Plan
 from headwise.agent.world import World
 from headwise.errors import CheckpointError
-from headwise.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from headwise.population import select_members
+from headwise.training.checkpoint import (
+    Checkpoint,
+    checkpoint_bytes,
+    read_checkpoint,
+    write_checkpoint,
+)
 from headwise.training.loop import Loop, State
 
 
@@ -30,13 +36,22 @@ class Parts(NamedTuple):
 
 def save_parts(path: str | os.PathLike[str], parts: Parts) -> None:
     """Writes them into one file, whole or not at all."""
+    write_checkpoint(path, _checkpoint(parts))
+
+
+def parts_as_bytes(parts: Parts) -> bytes:
+    """The file that `save_parts` would write, for those who keep files themselves."""
+    return checkpoint_bytes(_checkpoint(parts))
+
+
+def _checkpoint(parts: Parts) -> Checkpoint:
     info = {
         "plan": parts.plan.to_json(),
         "face": parts.face.to_json(),
         "env": None if parts.world is None else parts.world.to_json(),
         "versions": versions(),
     }
-    write_checkpoint(path, Checkpoint(info, parts.state))
+    return Checkpoint(info, parts.state)
 
 
 def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
@@ -81,6 +96,24 @@ def load_state(loop: Loop, state: State, *, learner_only: bool = False) -> None:
             "the state in the checkpoint does not fit its settings",
             got=f"{type(error).__name__}: {error}",
         ) from error
+
+
+def member_state(state: State, member: int) -> State:
+    """What one member has learned, as the state of a loop that is about to begin.
+
+    Its memory and its episodes stay behind: it is a learner to act, or to learn on anew.
+    """
+    learned: State = {
+        part: select_members(state[part], [member])
+        for part in ("learner", "normaliser")
+        if part in state
+    }
+    return {
+        "counters": {"ticks": torch.tensor(0), "updates": torch.tensor(0)},
+        "metrics": {},
+        "episodes": {"table": torch.empty((0, 4), dtype=torch.float64)},
+        **learned,
+    }
 
 
 def versions() -> dict[str, str]:

@@ -14,7 +14,7 @@ from headwise.envs.engine import settings_of
 from headwise.envs.make import env_names, make_vec, plain_name
 from headwise.envs.reference import HOW, reference_score
 from headwise.envs.registration import NATIVE_NAMES, env_id
-from headwise.errors import HeadwiseError
+from headwise.errors import EnvError, HeadwiseError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec
 
@@ -39,13 +39,19 @@ def main(argv: Sequence[str]) -> int:
         _about(console, plain_name(asked.name))
         return 0
     table = Table("id", "view", "action", "random", "best known", box=None, header_style="bold")
+    missing: dict[str, None] = {}
     for name in HOW:
         for row, view in enumerate(_views(name)):
             scores = reference_score(name, view=view)
+            try:
+                action = shortened(_heads(name, view))
+            except EnvError as error:  # what it is made of is not installed; the others are there
+                action = "not installed"
+                missing[str(error)] = None
             table.add_row(
                 env_id(name) if not row else "",
                 view,
-                shortened(_heads(name, view)),
+                action,
                 f"{scores.random.mean:.3g}",
                 f"{scores.best.mean:.3g}",
             )
@@ -59,6 +65,8 @@ def main(argv: Sequence[str]) -> int:
         "any Gymnasium id works too.",
         highlight=False,
     )
+    for text in missing:
+        console.print(text, highlight=False, markup=False)
     return 0
 
 

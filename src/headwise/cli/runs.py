@@ -24,7 +24,8 @@ def checkpoint_of(run: str | os.PathLike[str]) -> Path:
             "there is no run here",
             got=str(path),
             allowed=f"a folder with a {CHECKPOINT}, or such a file",
-            fix="`headwise train --out FOLDER` makes one.",
+            fix="`headwise train --out FOLDER` makes one, and `headwise study run "
+            "--keep-checkpoints` one for each run.",
         )
     return found
 

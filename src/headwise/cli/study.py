@@ -14,15 +14,16 @@ from rich.console import Console
 from rich.table import Table
 
 from headwise.errors import ConfigError
-from headwise.study.conductor import Options, conduct
+from headwise.study.conductor import Options, conduct, without_checkpoint
 from headwise.study.estimate import Cost, estimate
 from headwise.study.executors.base import ExecutorSettings, executors
 from headwise.study.export import marl_eval_json, results_csv
 from headwise.study.load import load_study
+from headwise.study.place import choose_place
 from headwise.study.planner import Pack, choose, pack_runs
 from headwise.study.progress import ConsoleProgress, duration
 from headwise.study.status import standings
-from headwise.study.store import Store
+from headwise.study.store import CHECKPOINT, Store
 from headwise.study.study import Study
 
 RUNS = Path("runs")
@@ -59,6 +60,11 @@ class Run:
         console.print(
             f"{summary.finished} of {summary.asked} runs are finished in {folder}", highlight=False
         )
+        if self.options.keep_checkpoints:
+            console.print(
+                f"{summary.checkpoints} have a checkpoint: {folder}/runs/ID/{CHECKPOINT}",
+                highlight=False,
+            )
         if summary.elsewhere:
             console.print(f"{summary.elsewhere} are being worked on by another runner")
         if summary.failed:
@@ -80,7 +86,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Status:
-    """Say how a study stands: finished, failed and why, under way, left."""
+    """Say how a study stands: finished, failed and why, under way, left; and what was kept."""
 
     folder: tyro.conf.Positional[Path]
     """The study's folder, or its name in ./runs."""
@@ -105,6 +111,8 @@ class Status:
         sums = [str(sum(getattr(row, name) for row in rows)) for name in counts]
         table.add_row("all", "", *sums)
         console.print(table)
+        finished, kept = (sum(getattr(r, n) for r in rows) for n in ("finished", "checkpoints"))
+        console.print(f"{kept} of {finished} finished runs have a checkpoint", highlight=False)
         for failure in failures:
             console.print(
                 f"{failure.run.id} {failure.run.name}\n  {failure.kind}: {failure.message}",
@@ -179,26 +187,36 @@ def _value(text: str) -> Any:
 
 def _show_plan(console: Console, study: Study, store: Store, options: Options) -> None:
     runs = choose(study.runs(), options.only, options.shard)
-    settings = ExecutorSettings(options.workers, options.address, options.device)
-    workers = executors.get(options.executor)(settings).num_workers
+    place = choose_place(options.executor, options.device, runs, store, options.max_members)
+    settings = ExecutorSettings(options.workers, options.address, place.device)
+    workers = executors.get(place.executor)(settings).num_workers
     packs = pack_runs(runs, options.max_members, workers)
     left = [run for run in runs if not store.is_finished(run.id)]
     console.print(
         f"{study.name}: {len(runs)} runs in {len(packs)} populations, {len(left)} to do",
         highlight=False,
     )
+    if options.keep_checkpoints and (missed := without_checkpoint(store, runs)):
+        console.print(missed, highlight=False)
     with console.status("") as status:
 
         def tell(pack: Pack) -> None:
             status.update(f"measuring {pack.runs[0].cell}")
 
-        costs = estimate(runs, store, options.max_members, workers, tell)
-    _show_costs(console, costs, workers)
+        costs = estimate(runs, store, options.max_members, workers, tell, place.device)
+    if place.why:
+        console.print(place.why, markup=False, highlight=False)
+    if place.device == "cpu":
+        _show_costs(console, costs, workers, f"{workers} cores like this one")
+    else:  # what streams gain is not known before they run
+        _show_costs(console, costs, 1, f"{place.device}, one population at a time", "steps/s")
 
 
-def _show_costs(console: Console, costs: list[Cost], workers: int) -> None:
-    table = Table("environment", "algorithm", title=f"cost on {workers} cores like this one")
-    for name in ("runs", "steps", "steps/s/core", "time"):
+def _show_costs(
+    console: Console, costs: list[Cost], workers: int, where: str, rate: str = "steps/s/core"
+) -> None:
+    table = Table("environment", "algorithm", title=f"cost on {where}")
+    for name in ("runs", "steps", rate, "time"):
         table.add_column(name, justify="right")
     total = Cost("all", "", *(sum(getattr(c, f.name) for c in costs) for f in _NUMBERS))
     for cost in (*costs, total):

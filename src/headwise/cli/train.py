@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import logging
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +21,7 @@ from headwise.envs.make import plain_name
 from headwise.errors import ConfigError
 from headwise.factorizations import factorizations
 from headwise.training.callbacks import StopOnScore
+from headwise.training.device import AUTO
 from headwise.training.sinks import (
     CSVSink,
     JSONLSink,
@@ -52,8 +55,8 @@ class Run:
     """Bring observations to mean 0 and deviation 1."""
     normalise_reward: bool = False
     """Scale rewards by the deviation of the return."""
-    device: str = "cpu"
-    """Where learners live: cpu or cuda."""
+    device: str = AUTO
+    """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
     out: Path | None = None
     """The folder of the run; runs/ENV-ALGO-FACTORIZATION if not given."""
     resume: Path | None = None
@@ -73,7 +76,8 @@ def main(argv: Sequence[str]) -> int:
     run, settings = parse(argv)
     if run.resume is not None:
         folder = checkpoint_of(run.resume).parent
-        agent = Agent.load(folder / CHECKPOINT, device=run.device)
+        with _device_told():
+            agent = Agent.load(folder / CHECKPOINT, device=run.device)
         steps = None
     else:
         folder = run.out or _folder(run)
@@ -83,7 +87,8 @@ def main(argv: Sequence[str]) -> int:
                 got=str(folder),
                 fix=f"Go on with it: headwise train --resume {folder}. Or choose another --out.",
             )
-        agent = _agent(run, settings)
+        with _device_told():
+            agent = _agent(run, settings)
         steps = run.steps
     sys.stderr.write(f"{agent!r}\n")
     callbacks = [] if run.stop_at is None else [StopOnScore(run.stop_at)]
@@ -131,6 +136,20 @@ def parse(argv: Sequence[str]) -> tuple[Run, dict[str, Any]]:
         name: getattr(arguments, f"{name}_settings", None) or kind() for name, kind in kinds.items()
     }
     return arguments.run, settings
+
+
+@contextmanager
+def _device_told() -> Iterator[None]:
+    """Lets an agent say on stderr which device it chose, and why."""
+    logger, handler = logging.getLogger("headwise.device"), logging.StreamHandler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _agent(run: Run, settings: dict[str, Any]) -> Agent:

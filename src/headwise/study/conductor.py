@@ -22,12 +22,14 @@ from headwise.study.executors.base import (
     executors,
 )
 from headwise.study.fingerprint import fingerprint
+from headwise.study.place import choose_place
 from headwise.study.planner import MAX_MEMBERS, Pack, choose, pack_runs
 from headwise.study.progress import NoProgress, Progress
 from headwise.study.result import RunFailure
 from headwise.study.run import Run
-from headwise.study.store import Store
+from headwise.study.store import HOW_TO_KEEP, Store
 from headwise.study.study import Study
+from headwise.training.device import AUTO
 
 MAX_LOSSES = 3
 """How often a run may lose its worker before it counts as failed."""
@@ -42,15 +44,15 @@ for _name in ("local", "inline", "streams", "ray"):  # each registers itself
 class Options:
     """How to run a study; nothing here changes a result."""
 
-    executor: str = "local"
+    executor: str | None = None
     """Where to train: `local` processes, this process (`inline`), the `streams` of one GPU, or a
-    `ray` cluster."""
+    `ray` cluster; if not given, `streams` for a GPU and `local` for the CPU."""
     workers: int | None = None
     """Packs trained at the same time; one for each core if not given."""
     address: str | None = None
     """Of a Ray cluster; a local one is started if not given."""
-    device: str = "cpu"
-    """Where learners live."""
+    device: str = AUTO
+    """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
     max_members: int = MAX_MEMBERS
     """Runs packed into one population, at most."""
     only: str | None = None
@@ -61,6 +63,8 @@ class Options:
     """Try runs again that ended in an error."""
     wait: bool = True
     """Wait for runs that other runners on this folder are working on, and take over if they die."""
+    keep_checkpoints: bool = False
+    """Keep the trained agent of each run, for `headwise eval`, `headwise play` and `Agent.load`."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class Summary:
     failed: int
     elsewhere: int
     """Runs that another runner is still working on."""
+    checkpoints: int
+    """Finished runs that have a checkpoint."""
 
 
 def conduct(
@@ -92,13 +98,29 @@ def conduct(
     asked = choose(study.runs(), options.only, options.shard)
     store = Store(folder)
     store.begin(study.to_json())
+    place = choose_place(options.executor, options.device, asked, store, options.max_members)
     settings = ExecutorSettings(
-        options.workers, options.address, options.device, tuple(study.thresholds)
+        options.workers,
+        options.address,
+        place.device,
+        tuple(study.thresholds),
+        options.keep_checkpoints,
     )
-    executor = executors.get(options.executor)(settings)
+    executor = executors.get(place.executor)(settings)
     with Claims(store.folder) as claims, executor, progress or NoProgress() as shown:
+        if place.why:
+            shown.say(place.why)
         store.sweep(claims.held_elsewhere)
         return _Conductor(store, claims, executor, options, shown).conduct(asked)
+
+
+def without_checkpoint(store: Store, runs: Sequence[Run]) -> str:
+    """What to tell one who wants checkpoints about runs that are finished without; or nothing."""
+    finished = [run.id for run in runs if store.is_finished(run.id)]
+    missed = sum(not store.has_checkpoint(run_id) for run_id in finished)
+    if not missed:
+        return ""
+    return f"{missed} of {len(finished)} finished runs have no checkpoint. {HOW_TO_KEEP}"
 
 
 class _Conductor:
@@ -125,6 +147,8 @@ class _Conductor:
     def conduct(self, asked: Sequence[Run]) -> Summary:
         """Goes on until nothing is left that could be done."""
         self.progress.begin([run for run in asked if self._is_open(run)], total=len(asked))
+        if self.options.keep_checkpoints and (missed := without_checkpoint(self.store, asked)):
+            self.progress.say(missed)
         while left := [run for run in asked if self._is_open(run)]:
             packs = pack_runs(left, self.options.max_members, self.executor.num_workers)
             self.queue.extend(packs)
@@ -140,7 +164,8 @@ class _Conductor:
                 time.sleep(_POLL)
         finished = sum(self.store.is_finished(run.id) for run in asked)
         failed = sum(self.store.is_failed(run.id) for run in asked)
-        return Summary(len(asked), finished, failed, len(asked) - finished - failed)
+        kept = sum(self.store.has_checkpoint(run.id) for run in asked)
+        return Summary(len(asked), finished, failed, len(asked) - finished - failed, kept)
 
     def _is_open(self, run: Run) -> bool:
         """Whether a run is still to be done."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,11 +12,10 @@ from headwise.study.planner import Pack, pack_key, pack_runs
 from headwise.study.run import Run
 from headwise.study.store import Store
 from headwise.study.train import make_pack_loop
+from headwise.training.pace import get_ready, impatient, seconds_per_step
 
 _SECONDS = 0.3
 """How long a cell is measured, at least."""
-_AT_MOST = 10.0
-_FEW_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,7 @@ def estimate(
     max_members: int,
     workers: int,
     on_pack: Callable[[Pack], None] = lambda pack: None,
+    device: str = "cpu",
 ) -> list[Cost]:
     """The cost of runs that are not finished, by environment and algorithm.
 
@@ -61,7 +60,7 @@ def estimate(
         on_pack(pack)
         key = pack_key(pack.runs[0])
         if key not in per_run:
-            per_run[key] = measured_seconds(pack) / len(pack.runs)
+            per_run[key] = measured_seconds(pack, device) / len(pack.runs)
         first, number = pack.runs[0], len(pack.runs)
         kind = (first.labels.get("environment", first.env), first.algorithm)
         before = costs.get(kind, Cost(*kind, 0, 0, 0.0))
@@ -74,42 +73,21 @@ def estimate(
     return list(costs.values())
 
 
-def measured_seconds(pack: Pack) -> float:
-    """How long a pack will take, from some ticks and updates of it.
+def measured_seconds(pack: Pack, device: str = "cpu") -> float:
+    """How long a pack will take, from some ticks and updates of it."""
+    loop = make_pack_loop(trial(pack), device)
+    try:
+        with one_thread():
+            get_ready(loop)
+            return seconds_per_step(loop, _SECONDS) * pack.steps
+    finally:
+        loop.env.close()
 
-    It is tried with a short rollout and hardly any warm-up, so that updates come at once; their
-    cost grows with the rows they are made of.
-    """
-    small = {"rollout": _FEW_ROWS, "warmup": 2 * pack.runs[0].num_envs}
-    trial = Pack(
-        tuple(
-            replace(
-                run,
-                settings={
-                    name: min(value, small[name]) if name in small else value
-                    for name, value in run.settings.items()
-                },
-            )
-            for run in pack.runs
-        )
-    )
-    loop = make_pack_loop(trial)
-    begun = start = time.perf_counter()
-    first, warm = 0, False
-    with one_thread():
-        while True:
-            loop.tick()
-            now = time.perf_counter()
-            if not warm:  # up to and with the first update, which allocates, nothing counts
-                warm, start, first = loop.updates >= 1, now, loop.env_steps
-            elif loop.updates >= 2 and now - start >= _SECONDS:
-                break
-            if now - begun >= _AT_MOST:
-                break
-    loop.env.close()
-    if loop.env_steps == first:
-        return (now - begun) / loop.env_steps * pack.steps
-    return (now - start) / (loop.env_steps - first) * pack.steps
+
+def trial(pack: Pack) -> Pack:
+    """The same pack without the long wait for updates."""
+    runs = (replace(run, settings=impatient(run.settings, run.num_envs)) for run in pack.runs)
+    return Pack(tuple(runs))
 
 
 @contextmanager

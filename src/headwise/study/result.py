@@ -43,6 +43,9 @@ class RunResult:
     metrics: MetricTable
     scalars: dict[str, Any]
     fingerprint: dict[str, Any]
+    checkpoint: bytes | None = None
+    """The trained agent, as a file that `Agent.load` reads, where it was asked for. As bytes, not
+    as a path: a worker on another machine has no disk in common with the driver."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ class Standing:
     failed: int = 0
     running: int = 0
     left: int = 0
+    checkpoints: int = 0
+    """Finished runs that have a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -49,5 +51,7 @@ def standings(store: Store, runs: Sequence[Run]) -> tuple[list[Standing], list[F
             state = "running"
         tally = counts.setdefault(kind, {})
         tally[state] = tally.get(state, 0) + 1
+        if store.has_checkpoint(run.id):
+            tally["checkpoints"] = tally.get("checkpoints", 0) + 1
     rows = [Standing(*kind, **tally) for kind, tally in counts.items()]  # type: ignore[arg-type]
     return rows, failures

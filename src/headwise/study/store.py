@@ -7,8 +7,9 @@ Layout (docs/studies.md is the contract with readers):
     runs/ID/fingerprint.json        where it was made
     runs/ID/episodes.parquet        step, return, length
     runs/ID/metrics.parquet         step, name, value
+    runs/ID/checkpoint.zip          the trained agent, where it was asked for
     runs/ID/result.json             final scalars: the mark of a finished run
-    runs/ID/error.json              instead of those three: a run that failed
+    runs/ID/error.json              of a run that failed, with config and fingerprint only
     .scratch/, .claims/, .runners/  work in progress; nothing there is a result
 """
 
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 """The version of the layout that this code reads and writes."""
+CHECKPOINT = "checkpoint.zip"
+"""As in the folders of `headwise train`, so that other commands find it in a run's folder too."""
+HOW_TO_KEEP = (
+    "Runs that are trained with --keep-checkpoints keep one; finished runs are never repeated, so "
+    "for those choose another folder with --out."
+)
 
 
 class Store:
@@ -61,6 +68,7 @@ class Store:
 
         The same study may come with another plan (more seeds, say): runs that are there stay.
         """
+        _parquet()  # if it is not there, it is better known now than when a run is finished
         with disk_troubles(self.folder):
             self.runs.mkdir(parents=True, exist_ok=True)
             self.scratch.mkdir(exist_ok=True)
@@ -137,16 +145,35 @@ class Store:
             table["step"].to_numpy(), table["name"].to_pylist(), table["value"].to_numpy()
         )
 
+    def has_checkpoint(self, run_id: str) -> bool:
+        """Whether a run's trained agent was kept."""
+        return (self.runs / run_id / CHECKPOINT).is_file()
+
+    def checkpoint(self, run_id: str) -> Path:
+        """The file of a run's trained agent, for `Agent.load`."""
+        if not self.has_checkpoint(run_id):
+            why = "failed" if self.is_failed(run_id) else "is not finished"
+            if self.is_finished(run_id):
+                why = "was finished without one"
+            raise StoreError(
+                f"there is no checkpoint in {self.folder}",
+                got=f"run {run_id}, which {why}",
+                fix=HOW_TO_KEEP,
+            )
+        return self.runs / run_id / CHECKPOINT
+
     # --- putting in -----------------------------------------------------------------------------
 
     def put(self, result: RunResult) -> bool:
         """Puts a finished run in; False if someone else had finished it already."""
+        checkpoint = {} if result.checkpoint is None else {CHECKPOINT: result.checkpoint}
         return self._put(
             result.run,
             {
                 "fingerprint.json": result.fingerprint,
                 "episodes.parquet": _episodes_bytes(result.episodes),
                 "metrics.parquet": _metrics_bytes(result.metrics),
+                **checkpoint,
                 "result.json": result.scalars,
             },
         )

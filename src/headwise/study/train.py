@@ -17,13 +17,13 @@ from headwise.study.cells import configs_of
 from headwise.study.clocked import Clocked
 from headwise.study.fingerprint import fingerprint
 from headwise.study.flops import act_flops
+from headwise.study.keeper import Keeper
 from headwise.study.measures import measures
 from headwise.study.planner import Pack
 from headwise.study.result import EpisodeTable, MetricTable, RunResult
 from headwise.training.build import make_loop
 from headwise.training.capture import ALONE
 from headwise.training.loop import Loop
-from headwise.training.pinned import pinned
 from headwise.training.report import metric_columns
 
 POINTS = 200
@@ -36,8 +36,6 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     seeds = [run.seed for run in pack.runs]
     view = {} if first.view is None else {"view": first.view}
     settings = {**first.env_settings, **view, "num_threads": env_threads}
-    if device != "cpu":
-        settings["allocate"] = pinned
     env = make_vec(first.env, seeds, first.num_envs, **settings)
     config, factorization = configs_of(
         first.algorithm, pack.settings(), first.factorization, first.factorization_settings
@@ -53,6 +51,8 @@ def train_pack(
     thresholds: tuple[float, ...] = (),
     device: str = "cpu",
     on_steps: Callable[[int], None] | None = None,
+    *,
+    keep_checkpoints: bool = False,
 ) -> list[RunResult]:
     """Trains all runs of a pack in one population.
 
@@ -61,6 +61,7 @@ def train_pack(
         thresholds: Returns for `steps_to_X`.
         device: Where the learner lives.
         on_steps: Called now and then with the environment steps that each member has taken.
+        keep_checkpoints: Whether results come with a checkpoint of the trained agent.
     """
     start = time.perf_counter()
     loop = make_pack_loop(pack, device)
@@ -69,6 +70,8 @@ def train_pack(
     log = _MetricLog(len(pack.runs))
     diverged_at: dict[int, int] = {}
     try:
+        # Before the training, so that what cannot be kept is told at once and not at the end.
+        keeper = Keeper(pack, loop.env) if keep_checkpoints else None
         for part in range(1, POINTS + 1):
             loop.run(math.ceil(pack.steps * part / POINTS))
             log.take(loop)
@@ -78,6 +81,7 @@ def train_pack(
                 on_steps(min(loop.env_steps, pack.steps))
         wall = time.perf_counter() - start
         flops = act_flops(loop)
+        checkpoints = [None] * len(pack.runs) if keeper is None else keeper.checkpoints(loop)
     finally:
         loop.env.close()
     share = 1.0 / len(pack.runs)
@@ -112,7 +116,9 @@ def train_pack(
             "diverged": member in diverged_at,
             "diverged_at": diverged_at.get(member),
         }
-        results.append(RunResult(run, episodes, log.of_member(member), scalars, made))
+        results.append(
+            RunResult(run, episodes, log.of_member(member), scalars, made, checkpoints[member])
+        )
     return results
 
 

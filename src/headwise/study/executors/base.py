@@ -74,6 +74,8 @@ class ExecutorSettings:
     device: str = "cpu"
     """Where learners live."""
     thresholds: tuple[float, ...] = ()
+    keep_checkpoints: bool = False
+    """Whether results come with a checkpoint of the trained agent."""
 
 
 class Executor(Protocol):

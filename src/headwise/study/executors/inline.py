@@ -39,7 +39,12 @@ class InlineExecutor:
         """Trains one pack after the other."""
         while (pack := source()) is not None:
             try:
-                results = train_pack(pack, self.settings.thresholds, self.settings.device)
+                results = train_pack(
+                    pack,
+                    self.settings.thresholds,
+                    self.settings.device,
+                    keep_checkpoints=self.settings.keep_checkpoints,
+                )
             except Exception as error:  # whatever it is, it is that run's, not the study's
                 yield Crashed.by(pack, error)
             else:

@@ -157,7 +157,14 @@ def _work(connection: Connection, settings: ExecutorSettings) -> None:
 
         answer: tuple[str, Any]
         try:
-            answer = ("results", train_pack(pack, settings.thresholds, "cpu", tell))
+            results = train_pack(
+                pack,
+                settings.thresholds,
+                "cpu",
+                tell,
+                keep_checkpoints=settings.keep_checkpoints,
+            )
+            answer = ("results", results)
         except Exception as error:  # whatever it is, it is that run's, not the study's
             crash = Crashed.by(pack, error)
             answer = ("crashed", (crash.kind, crash.message, crash.traceback))

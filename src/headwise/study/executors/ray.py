@@ -139,6 +139,12 @@ def _train(pack: Pack, settings: ExecutorSettings) -> Event:
 
     torch.set_num_threads(1)
     try:
-        return Finished(pack, train_pack(pack, settings.thresholds, settings.device))
+        results = train_pack(
+            pack,
+            settings.thresholds,
+            settings.device,
+            keep_checkpoints=settings.keep_checkpoints,
+        )
+        return Finished(pack, results)
     except Exception as error:  # whatever it is, it is that run's, not the study's
         return Crashed.by(pack, error)

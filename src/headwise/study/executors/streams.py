@@ -87,6 +87,7 @@ class StreamsExecutor:
                     self.settings.thresholds,
                     self.settings.device,
                     on_steps=lambda steps: self._events.put(Stepped(pack, steps)),
+                    keep_checkpoints=self.settings.keep_checkpoints,
                 )
         except Exception as error:  # whatever it is, it is that run's, not the study's
             self._streams.put(stream)

@@ -1,0 +1,50 @@
+"""Where an agent's learners live, if that is left to Headwise."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, replace
+
+from headwise.agent.plan import Plan
+from headwise.agent.world import World
+from headwise.training.build import make_loop
+from headwise.training.device import Choice, faster_device
+from headwise.training.pace import get_ready, impatient, seconds_per_step
+from headwise.training.threads import training_threads
+
+logger = logging.getLogger("headwise.device")
+_SECONDS = 0.3
+"""How long a device is measured, once it is ready."""
+
+
+def chosen_device(plan: Plan, world: World | None) -> str:
+    """The device on which this plan trains faster; one line of the log says which and why."""
+    if world is None or world.is_alone:
+        choice = Choice("cpu", "device cpu: there is no second environment to measure with")
+    else:
+        choice = faster_device(lambda device: _seconds(plan, world, device))
+    if choice.why:
+        logger.info(choice.why)
+    return choice.device
+
+
+def _seconds(plan: Plan, world: World, device: str) -> float:
+    """Of one environment step of all members, in an environment of its own."""
+    settings = {name: getattr(plan.config, name) for name in asdict(plan.config)}
+    env = world.vec(plan.seeds, plan.num_envs)
+    try:
+        loop = make_loop(
+            env,
+            replace(plan.config, **impatient(settings, plan.num_envs)),
+            plan.factorization,
+            plan.seeds,
+            plan.total_steps or 1,
+            device,
+            normalise_obs=plan.normalise_obs,
+            normalise_reward=plan.normalise_reward,
+        )
+        with training_threads(len(plan.seeds), loop.keys.device):
+            get_ready(loop)
+            return seconds_per_step(loop, _SECONDS)
+    finally:
+        env.close()

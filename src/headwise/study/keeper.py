@@ -1,0 +1,58 @@
+"""Keeping what a run has learned: one member of a pack, cut out as an agent of its own."""
+
+from __future__ import annotations
+
+from headwise.agent.plan import Plan
+from headwise.agent.storage import Parts, member_state, parts_as_bytes
+from headwise.agent.world import World
+from headwise.envs.types import VecEnv
+from headwise.study.cells import configs_of
+from headwise.study.planner import Pack
+from headwise.study.run import Run
+from headwise.training.capture import ALONE
+from headwise.training.loop import Loop, State
+
+
+class Keeper:
+    """Makes checkpoints of the members of a pack, each what `Agent.member(i).save` would write.
+
+    They hold the learner with its optimiser, and no replay: it is many times as large, and only
+    needed to go on with a run that is over.
+
+    Args:
+        pack: The runs.
+        env: The environment that they are trained in.
+    """
+
+    def __init__(self, pack: Pack, env: VecEnv) -> None:
+        first = pack.runs[0]
+        self._pack = pack
+        self._world = World(first.env, first.env_settings, first.view)
+        self._face = self._world.face(env)
+
+    def checkpoints(self, loop: Loop) -> list[bytes]:
+        """The checkpoint of every member, in the order of the runs."""
+        assert loop.normaliser is None, "runs of a study have none yet"
+        with ALONE:  # other populations of this process may be captured right now
+            learner = {name: x.cpu() for name, x in loop.algorithm.state_dict().items()}
+        return [self._checkpoint({"learner": learner}, k) for k in range(len(self._pack.runs))]
+
+    def _checkpoint(self, state: State, member: int) -> bytes:
+        plan = plan_of(self._pack.runs[member])
+        return parts_as_bytes(Parts(plan, self._face, self._world, member_state(state, member)))
+
+
+def plan_of(run: Run) -> Plan:
+    """The plan of an agent that is trained as the run is."""
+    config, factorization = configs_of(
+        run.algorithm, run.settings, run.factorization, run.factorization_settings
+    )
+    return Plan(
+        config=config,
+        factorization=factorization,
+        seeds=(run.seed,),
+        num_envs=run.num_envs,
+        normalise_obs=False,
+        normalise_reward=False,
+        device="cpu",
+    )

@@ -1,0 +1,58 @@
+"""Studies on the streams of a GPU: several populations at a time, their agents kept."""
+
+import numpy as np
+import pytest
+import torch
+
+from headwise import Agent
+from headwise.study import Cell, Environment, Options, Store, Study, conduct, train
+from headwise.training.evaluate import Player
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+
+SMALL = {
+    "ppo": {"rollout": 64, "minibatch": 32, "epochs": 1},
+    "dqn": {"replay": 512, "batch_size": 32, "warmup": 64},
+    "sac": {"replay": 512, "batch_size": 32, "warmup": 64},
+}
+ROWS = np.random.default_rng(0).normal(size=(64, 9)).astype(np.float32)
+
+
+def test_streams_keep_the_members_that_were_trained(tmp_path, monkeypatch):
+    cells = [
+        Cell(
+            Environment("HybridShoot"),
+            "hybrid",
+            algorithm,
+            factorization,
+            steps=1024,
+            num_envs=4,
+            settings={"hidden": (32, 32), **settings},
+        )
+        for algorithm, settings in SMALL.items()
+        for factorization in ("shared", "vdn")
+    ]
+    study = Study("gpu", tuple(cells), (0, 1, 2))
+    loops, make = [], train.make_pack_loop
+
+    def recorded(pack, *arguments):
+        loops.append((pack, make(pack, *arguments)))
+        return loops[-1][1]
+
+    monkeypatch.setattr(train, "make_pack_loop", recorded)
+    options = Options(executor="streams", device="cuda", workers=4, keep_checkpoints=True)
+    summary = conduct(study, tmp_path, options)
+    assert (summary.finished, summary.failed, summary.checkpoints) == (18, 0, 18)
+    assert len(loops) == len(cells)  # nothing had to be tried again
+    for pack, loop in loops:
+        for member, run in enumerate(pack.runs):
+            agent = Agent.load(Store(tmp_path).checkpoint(run.id), device="cuda")
+            learned = agent.loop.algorithm.state_dict()
+            for name, x in loop.algorithm.state_dict().items():
+                assert torch.equal(learned[name], x[member : member + 1]), name
+            # A kernel for one member may round otherwise than one for three.
+            actions = Player(agent.loop).act_alone(ROWS, 0)
+            np.testing.assert_allclose(
+                actions, Player(loop).act_alone(ROWS, member), rtol=1e-4, atol=1e-4
+            )
+            agent.close()
