@@ -7,9 +7,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CPP := $(wildcard cpp/*.cpp cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
-CODE := src tests examples benchmarks studies
+CODE := src tests examples benchmarks studies tools
 
-.PHONY: demo test lint types docs bench sanitize format stub clean
+.PHONY: demo test lint types docs bench bundle sanitize format stub clean
 
 demo: $(VENV)/built
 	$(BIN)/headwise study run demo --out runs/demo
@@ -35,6 +35,13 @@ bench: $(VENV)/built
 	$(BIN)/python -m benchmarks envs $(if $(PEERS),--peers $(PEERS))
 	$(BIN)/python -m benchmarks population
 	$(if $(PEERS),$(BIN)/python -m benchmarks training --rounds 3 --seconds 6 --peers $(PEERS))
+
+# The project and its dependencies as one file for a machine without registries, which has a torch of
+# its own (docs/gpu.md). WITH names extras, ALSO packages: `make bundle WITH=study,test ALSO=cmake`.
+WITH ?= study
+bundle: $(VENV)/installed
+	$(BIN)/python tools/bundle.py --extras '$(WITH)' --also '$(ALSO)' \
+		$(if $(PYTHON_VERSION),--python-version $(PYTHON_VERSION))
 
 # Random calls of the compiled module under AddressSanitizer and UBSan, with every instruction set,
 # and the threads under ThreadSanitizer. Needs g++ and its sanitizer libraries.

@@ -6,11 +6,13 @@ import argparse
 import os
 import sys
 
-from benchmarks import envs, gpu, population, scores, training
+from benchmarks import envs, gpu, paper, population, scores, training
+from headwise.study.executors.streams import MOST
 
 SECTIONS = {
     "envs": envs,
     "gpu": gpu,
+    "paper": paper,
     "population": population,
     "scores": scores,
     "training": training,
@@ -27,14 +29,34 @@ def main() -> None:
         help="the Python of a virtual environment with the peers (or set HEADWISE_PEERS)",
     )
     parser.add_argument("--rounds", type=int, default=7, help="how often both sides take turns")
-    parser.add_argument("--seconds", type=float, default=1.0, help="how long a turn lasts")
+    parser.add_argument(
+        "--seconds", "--seconds-per-cell", type=float, help="how long a turn, or a cell, lasts"
+    )
+    only = parser.add_argument_group("paper")
+    only.add_argument("--device", default="cuda", help="where to train")
+    only.add_argument("--cells", help="a pattern (`*`, `?`) of cells; RESULTS.md stays as it is")
+    only.add_argument(
+        "--at-once",
+        type=int,
+        default=paper.AT_ONCE,
+        choices=range(1, MOST + 1),
+        metavar=f"1..{MOST}",
+        help="populations that train at once",
+    )
     options = parser.parse_args()
-    words = [f"--rounds {options.rounds}", f"--seconds {options.seconds:g}"]
+    if options.what == "paper":
+        seconds = options.seconds or paper.SECONDS
+        words = [f"--seconds {seconds:g}", f"--device {options.device}"]
+        words += [f"--at-once {options.at_once}"]
+        more = {"device": options.device, "cells": options.cells, "at_once": options.at_once}
+    else:
+        seconds, more = options.seconds or 1.0, {}
+        words = [f"--rounds {options.rounds}", f"--seconds {seconds:g}"]
     if options.peers:
         words.append("--peers peers/bin/python")
     command = f"python -m benchmarks {options.what} " + " ".join(words)
     text = SECTIONS[options.what].run(
-        options.peers, rounds=options.rounds, seconds=options.seconds, command=command
+        options.peers, rounds=options.rounds, seconds=seconds, command=command, **more
     )
     sys.stdout.write(text + "\n")
 

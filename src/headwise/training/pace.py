@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -12,6 +14,8 @@ from headwise.training.loop import Loop
 
 AT_MOST = 10.0
 """Seconds that getting ready, or a measurement, may take; then it is judged by what there is."""
+FEW_ROWS = 512
+"""Of a rollout that is tried out."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,18 @@ class Readiness:
     seconds: float
     learning: float
     """The part of it that went into the first updates, their capture included."""
+
+
+def impatient(settings: Mapping[str, Any], num_slots: int) -> dict[str, Any]:
+    """The same settings with a short rollout and hardly any warm-up, so that updates come at once.
+
+    Their cost grows with the rows they are made of, so a step costs what it does without haste.
+    """
+    small = {"rollout": max(FEW_ROWS, settings.get("minibatch", 0)), "warmup": 2 * num_slots}
+    return {
+        name: min(value, small[name]) if name in small else value
+        for name, value in settings.items()
+    }
 
 
 def get_ready(loop: Loop, at_most: float = AT_MOST) -> Readiness:

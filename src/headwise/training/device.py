@@ -1,0 +1,39 @@
+"""CPU or GPU, by a short measurement: small networks with a slow environment gain nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+
+AUTO = "auto"
+"""Asks for the faster device."""
+
+
+class Choice(NamedTuple):
+    """A device, and why it was taken; nothing is said where there was nothing to choose."""
+
+    device: str
+    why: str = ""
+
+
+def faster_device(measure: Callable[[str], float]) -> Choice:
+    """The device on which the same work takes fewer seconds.
+
+    Without CUDA it is the CPU at once. A GPU that fails at the work is not taken, and it is said.
+
+    Args:
+        measure: Does some of the work on a device and says how many seconds all of it takes.
+    """
+    if not torch.cuda.is_available():
+        return Choice("cpu")
+    here = measure("cpu")
+    try:
+        there = measure("cuda")
+    except RuntimeError as error:  # no memory left, or a driver that is too old
+        return Choice("cpu", f"device cpu: the GPU failed when it was tried ({error})")
+    device = "cuda" if there < here else "cpu"
+    ratio = here / there if there < here else there / here
+    other = "cpu" if device == "cuda" else "cuda"
+    return Choice(device, f"device {device}: {ratio:.1f} times as fast as {other}, as measured now")
