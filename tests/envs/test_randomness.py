@@ -77,7 +77,36 @@ def digest():
     out = np.zeros((3, 77), dtype=np.float32)
     _core.fill_uniforms(out, np.arange(3, dtype=np.uint64), 1, 2)
     sha.update(out.tobytes())
+    for array in mixtures(rng) + losses(rng):
+        sha.update(array.tobytes())
     return sha.hexdigest()
+
+
+def noise(rng, *shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def mixtures(rng):
+    """A mixture, its gradients and its slopes, of a width that no register divides."""
+    given = [noise(rng, 9, 3), noise(rng, 9, 3 * 37), noise(rng, 9, 37)]
+    hidden, mixed = np.zeros((9, 37), np.float32), np.zeros(9, np.float32)
+    grads, slope = [np.zeros_like(x) for x in given], np.zeros((9, 3), np.float32)
+    _core.mix(*given, hidden, mixed)
+    _core.mix_backward(*given, hidden, mixed, *grads)
+    _core.mix_slope(*given, hidden.copy(), slope)
+    return [hidden, mixed, *grads, slope]
+
+
+def losses(rng):
+    """A loss over options with all its terms, of rows that no register divides."""
+    logits, old = noise(rng, 2, 7, 3, 5), np.full((2, 7, 3, 5), np.log(0.2), np.float32)
+    taken = rng.integers(0, 5, (2, 7, 3)).astype(np.float32)
+    given = [taken, -(noise(rng, 2, 7, 3) ** 2), noise(rng, 2, 7, 3), noise(rng, 2, 7) ** 2]
+    found = [np.zeros(shape, np.float32) for shape in ((2, 7, 3, 5), (2, 2, 7, 3), (4, 2))]
+    to_logits = np.zeros_like(logits)
+    weights = np.full((3, 2), 0.3, np.float32)
+    _core.options_loss(logits, *given, old, weights, *found, to_logits)
+    return [*found, to_logits]
 
 
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])

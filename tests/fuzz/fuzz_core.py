@@ -70,7 +70,7 @@ class Fuzzer:
             (self.make, 6), (self.forget, 2), (self.attach, 2), (self.seed_slots, 5),
             (self.reset, 10), (self.step, 40), (self.step_units, 20), (self.snapshot, 4),
             (self.restore, 6), (self.state, 5), (self.set_state, 12), (self.ask, 3),
-            (self.functions, 3), (self.adam_step, 2),
+            (self.functions, 3), (self.adam_step, 2), (self.mixtures, 2), (self.options_loss, 2),
         ]  # fmt: skip
         weights = np.array([weight for _, weight in self.moves], dtype=float)
         self.odds = np.cumsum(weights / weights.sum())
@@ -359,6 +359,43 @@ class Fuzzer:
             *tensors, offsets, sizes, rates, alive, np.zeros(members, np.float32), count,
             0.9, 0.999, 1e-8, self.pick([0.0, 0.5, np.inf, np.nan]),
         )  # fmt: skip
+
+    def numbers(self, *shape: int) -> np.ndarray:
+        """Normal numbers of a size that may be absurd, and now and then of another shape."""
+        scale = self.pick([1, 1, 1, 1e10, 1e30, np.inf, np.nan])
+        if self.chance(0.02):
+            shape = tuple(max(n + self.pick([-1, 0, 1]), 0) for n in shape)
+        return (self.rng.normal(size=shape) * scale).astype(np.float32)
+
+    def mixtures(self) -> None:
+        rows, heads, width = self.pick([0, 1, 5]), self.pick([0, 1, 3]), self.pick([0, 1, 16, 37])
+        given = [self.numbers(rows, n) for n in (heads, heads * width, width)]
+        hidden, mixed = self.numbers(rows, width), self.numbers(rows)
+        self.core.mix(*given, hidden, mixed)
+        grads = [self.numbers(rows, n) for n in (heads, heads * width, width)]
+        self.core.mix_backward(*given, hidden, mixed, *grads)
+        self.core.mix_slope(*given, hidden, self.numbers(rows, heads))
+
+    def options_loss(self) -> None:
+        members, rows, heads = (self.pick([0, 1, 2, 5]) for _ in range(3))
+        options = self.pick([0, 1, 2, 5, 64, 65])
+        columns = self.pick([1, heads])
+        given = [
+            self.numbers(members, rows, heads, options),
+            self.numbers(members, rows, heads),
+            self.numbers(members, rows, heads),
+            self.numbers(members, rows, columns),
+            self.numbers(members, rows),
+            self.pick([None, self.numbers(members, rows, heads, options)]),
+            self.numbers(3, members),
+        ]
+        found = [
+            self.numbers(members, rows, heads, options),
+            self.numbers(2, members, rows, heads),
+            self.numbers(4, members),
+            self.numbers(members, rows, heads, options),
+        ]
+        self.core.options_loss(*given, *found)
 
 
 class Held:

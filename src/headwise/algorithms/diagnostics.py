@@ -38,20 +38,15 @@ def explained_variance(value: Tensor, target: Tensor) -> Tensor:
 def head_gradients(losses: Tensor, parameters: Sequence[nn.Parameter]) -> Tensor:
     """The gradient of each head's loss (P, H) by all parameters, as rows (H, P, N).
 
-    Gradients of all heads come from one batched pass; a member's loss touches its parameters only.
+    A member's loss touches its own parameters only, so one pass serves all members.
     """
-    num_heads = losses.shape[-1]
-    grads = torch.autograd.grad(
-        losses,
-        list(parameters),
-        grad_outputs=torch.eye(num_heads, device=losses.device)
-        .unsqueeze(-2)
-        .expand(num_heads, *losses.shape),
-        is_grads_batched=True,
-        retain_graph=True,
-        allow_unused=True,
-    )
-    return torch.cat([g.flatten(2) for g in grads if g is not None], dim=-1)
+    rows = []
+    for loss in losses.unbind(-1):
+        grads = torch.autograd.grad(
+            loss.sum(), list(parameters), retain_graph=True, materialize_grads=True
+        )
+        rows.append(torch.cat([g.flatten(1) for g in grads], dim=-1))
+    return torch.stack(rows)
 
 
 def cosine(a: Tensor, b: Tensor) -> Tensor:

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from headwise.algorithms.advantages import Estimate, estimate_advantages, standardised
-from headwise.algorithms.base import Acted, Metrics, ReplayBatch, RolloutBatch, RolloutPlan, Task
+from headwise.algorithms.advantages import Estimate, estimate_advantages
+from headwise.algorithms.base import (
+    Acted,
+    Metrics,
+    ReplayBatch,
+    Report,
+    RolloutBatch,
+    RolloutPlan,
+    Task,
+)
 from headwise.algorithms.diagnostics import (
     RunningMeans,
     cosine,
@@ -22,6 +30,7 @@ from headwise.algorithms.diagnostics import (
 from headwise.algorithms.importance import annealed_alpha, importance_weights
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.offline import OfflineRows
+from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.returns import td_target
 from headwise.factorizations.base import Blueprint, Judged, offered
 from headwise.factorizations.critics import Importance
@@ -34,10 +43,13 @@ from headwise.population import (
     Packed,
     Stream,
     along,
+    batches_in_order,
     member_mean,
+    member_sum,
+    row_by_row,
+    row_shares,
     shuffled,
-    slice_rows,
-    take_rows,
+    straight_gradients,
 )
 
 if TYPE_CHECKING:
@@ -88,12 +100,16 @@ class PPOLearner:
         self.updates = Clock(task.device)
         self.gamma = config.member_values("gamma", task.keys)
         self.gae_lambda = config.member_values("gae_lambda", task.keys)
-        self.clip = config.member_values("clip", task.keys)
-        self.entropy_coef = config.member_values("entropy_coef", task.keys)
-        self.kl_coef = torch.full_like(lr, config.kl_coef)
+        self.policy_loss = PolicyLoss(
+            config,
+            self.actor,
+            self.layout,
+            joint=kind.name in ("ar", "joint"),
+            clip=config.member_values("clip", task.keys),
+            entropy_coef=config.member_values("entropy_coef", task.keys),
+        )
+        self.kl_coef = self.policy_loss.kl_coef
         self.branching: bool = self.critic.branching
-        chain = kind.name in ("ar", "joint")
-        self.ratio = ("joint" if chain else "per_head") if config.ratio == "auto" else config.ratio
         default: Importance = "grad" if kind.name == "qplex" else "range"
         self.importance: Importance = default if config.importance == "auto" else config.importance
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
@@ -133,7 +149,7 @@ class PPOLearner:
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Metrics:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
         """Several passes over a rollout in shuffled minibatches."""
         assert isinstance(batch, RolloutBatch)
         rows, metrics = self._prepare(batch)
@@ -145,22 +161,21 @@ class PPOLearner:
             self.offline.add(rows | _successors(batch))
             past = self.offline.draw(draws, self.config.epochs, num_rows)
         for epoch in range(self.config.epochs):
-            taken = {name: take_rows(x, orders[..., epoch, :]) for name, x in rows.items()}
-            for start in range(0, num_rows, self.config.minibatch):
-                size = min(self.config.minibatch, num_rows - start)
-                part = {name: slice_rows(x, start, size) for name, x in taken.items()}
+            last = epoch == self.config.epochs - 1
+            parts = batches_in_order(rows, orders[..., epoch, :], self.config.minibatch)
+            for k, part in enumerate(parts):
                 if past is not None:
-                    part |= past(epoch, start, size)
-                if epoch == 0 and start == 0:
+                    part |= past(epoch, k * self.config.minibatch, part["obs"].shape[-2])
+                if epoch == 0 and k == 0:
                     metrics |= self._diagnose(part)
-                last = epoch == self.config.epochs - 1
-                loss, numbers = self._loss(part, report=last)
+                with straight_gradients():
+                    loss, numbers = self._loss(part, report=last)
                 torch.autograd.backward(loss.sum())
                 self.optimiser.step()
                 if last:
                     means.add(numbers)
         self.updates.advance()
-        return metrics | means.result() | {"train/grad_norm": self.optimiser.norm.clone()}
+        return lambda: metrics | means.result() | {"train/grad_norm": self.optimiser.norm.clone()}
 
     @torch.no_grad()
     def _prepare(self, batch: RolloutBatch) -> tuple[Rows, Metrics]:
@@ -176,42 +191,52 @@ class PPOLearner:
             rows["legal"] = batch.legal.flatten(-4, -3)
         metrics: Metrics = {}
         weights = None
-        if not self.branching:
-            rows["value"] = self.critic.value(rows["obs"])
-        if self.branching or self.config.kl_coef:
-            heads = self.actor.judge(rows["obs"], rows["raw"], rows.get("legal")).heads
-        if self.config.kl_coef:
-            rows |= {f"old_{name}": x for name, x in heads.tensors().items()}
+        action = batch.action.flatten(-3, -2)
+        following = {"action": action, "next_obs": batch.next_obs.flatten(-3, -2)}
+        rows |= row_by_row(self._look, rows | following)
         if self.branching:
-            rows["bins"] = self.critic.bins(batch.action.flatten(-3, -2))
-            rows["masses"] = self.critic.masses(heads)
-            value, advantage = self.critic.centred(rows["obs"], rows["masses"])
-            rows["value"] = value.unsqueeze(-1)
-            raw = self.critic.importance(advantage, rows["obs"], rows["bins"], self.importance)
             alpha = annealed_alpha(self.updates.now, self.num_updates, self.config.anneal_share)
-            in_use = None
-            if self.layout.is_conditional:
-                in_use = self.layout.active(batch.action.flatten(-3, -2))
+            in_use = self.layout.active(action) if self.layout.is_conditional else None
+            raw = rows.pop("importance")
             weights = importance_weights(raw, alpha, self.config.importance_floor, in_use)
             metrics["heads/importance"] = weights.mean(-2)
-            rows["weight"] = weights
-        rows |= self._estimate(batch, rows, weights)
+        rows |= self._estimate(batch, rows["value"], rows.pop("next_value"), weights)
         if self._inspect is not None:
-            metrics |= self._inspect(rows)
+            metrics |= self._inspect(rows if weights is None else rows | {"weight": weights})
         metrics["train/explained_variance"] = explained_variance(rows["value"], rows["target"])
         return rows, metrics
 
-    def _estimate(self, batch: RolloutBatch, rows: Rows, weights: Tensor | None) -> Rows:
-        values = [rows["value"], self.critic.value(batch.next_obs.flatten(-3, -2))]
-        if self.branching and self.config.correct_mixture:
-            for k, x in enumerate((batch.obs, batch.next_obs)):
-                obs = x.flatten(-3, -2)
-                masses = self.critic.masses(self.actor.judge(obs, rows["raw"]).heads)
-                values[k] = values[k] + self.critic.expected_mixture(obs, masses).unsqueeze(-1)
+    def _look(self, part: Rows) -> Rows:
+        """What policy and critic say of rows, each by itself."""
+        obs, following = part["obs"], part["next_obs"]
+        found: Rows = {"next_value": self.critic.value(following)}
+        if self.branching or self.config.kl_coef:
+            heads = self.actor.judge(obs, part["raw"], part.get("legal")).heads
+        if self.config.kl_coef:
+            found |= {f"old_{name}": x for name, x in heads.tensors().items()}
+        if not self.branching:
+            return found | {"value": self.critic.value(obs)}
+        found["bins"] = self.critic.bins(part["action"])
+        masses = self.critic.masses(heads)
+        if self.config.centre == "rollout":
+            found["masses"] = masses
+        value, advantage = self.critic.centred(obs, masses)
+        found["value"] = value.unsqueeze(-1)
+        found["importance"] = self.critic.importance(advantage, obs, found["bins"], self.importance)
+        if self.config.correct_mixture:
+            for name, x in (("value", obs), ("next_value", following)):
+                masses = self.critic.masses(self.actor.judge(x, part["raw"]).heads)
+                found[name] = found[name] + self.critic.expected_mixture(x, masses).unsqueeze(-1)
+        return found
+
+    def _estimate(
+        self, batch: RolloutBatch, value: Tensor, next_value: Tensor, weights: Tensor | None
+    ) -> Rows:
         grid = batch.reward.shape
         found: Estimate = estimate_advantages(
             batch,
-            *(value.view(*grid, -1) for value in values),
+            value.view(*grid, -1),
+            next_value.view(*grid, -1),
             gamma=self.gamma,
             gae_lambda=self.gae_lambda,
             weights=None if weights is None else weights.view(*grid, -1),
@@ -223,33 +248,25 @@ class PPOLearner:
 
     def _loss(self, part: Rows, *, report: bool) -> tuple[Tensor, Metrics]:
         """The loss of each member, (P,), and what to report of it, if anything."""
-        judged = self.actor.judge(part["obs"], part["raw"], part.get("legal"))
-        valid = part["valid"]
-        surrogate, ratio = self._surrogate(judged, part, part["advantage"])
-        policy_loss = -member_mean(surrogate.sum(-1, keepdim=True), valid)
-        entropy = member_mean(self._total_entropy(judged.entropy), valid)
-        value_loss = self._value_loss(part, judged)
-        loss = policy_loss + self.config.value_coef * value_loss - self.entropy_coef * entropy
+        share = row_shares(part["valid"])  # of the rows that count in means over the minibatch
+        policy = self.policy_loss(part, share)
+        value_loss = self._value_loss(part, policy.judged, share)
+        loss = policy.loss + self.config.value_coef * value_loss
         metrics: Metrics = {}
         if report:
+            judged = policy.judged
             metrics = {
-                "train/policy_gradient_loss": policy_loss,
+                "train/policy_gradient_loss": -policy.surrogate,
                 "train/value_loss": value_loss,
-                "train/entropy_loss": -entropy,
+                "train/entropy_loss": -policy.entropy,
                 "heads/entropy": judged.entropy.mean(-2),
-            } | self._movement(judged.log_prob - part["log_prob"], ratio, valid)
-        if self.config.kl_coef:
-            loss = loss + self._kl_penalty(judged, part)
-        if self.config.mean_penalty and judged.heads.ranges is not None:
-            mean = judged.heads.ranges.tensors()[0]
-            far = torch.where(mean.abs() > 4.0, mean.square(), 0.0)
-            loss = loss + self.config.mean_penalty * member_mean(far)
+            } | self._movement(judged.log_prob - part["log_prob"], policy.ratio, part["valid"])
         return loss, metrics
 
     @torch.no_grad()
     def _movement(self, log_ratio: Tensor, ratio: Tensor, valid: Tensor) -> Metrics:
         """How far the policy has come from the one that acted."""
-        outside = ((ratio - 1.0).abs() > along(self.clip, ratio)).float()
+        outside = ((ratio - 1.0).abs() > along(self.policy_loss.clip, ratio)).float()
         kl = log_ratio.exp() - 1.0 - log_ratio
         return {
             "train/approx_kl": member_mean(kl.sum(-1, keepdim=True), valid),
@@ -259,43 +276,23 @@ class PPOLearner:
             "heads/clip_fraction": outside.mean(-2),
         }
 
-    def _surrogate(self, judged: Judged, part: Rows, advantage: Tensor) -> tuple[Tensor, Tensor]:
-        """The clipped objective of each column of ratios, (P, B, G), and the ratios."""
-        log_ratio = judged.log_prob - part["log_prob"]
-        if self.ratio == "joint":
-            log_ratio = log_ratio.sum(-1, keepdim=True)
-            advantage = advantage.sum(-1, keepdim=True)
-        elif self.ratio == "ranges_joint" and self.layout.num_ranges > 1:
-            choices, ranges = self.layout.choices, self.layout.ranges
-            together = log_ratio.index_select(-1, ranges).sum(-1, keepdim=True)
-            log_ratio = torch.cat([log_ratio.index_select(-1, choices), together], dim=-1)
-            if advantage.shape[-1] == self.layout.num_heads:  # a share of the credit for each head
-                share = advantage.index_select(-1, ranges).sum(-1, keepdim=True)
-                advantage = torch.cat([advantage.index_select(-1, choices), share], dim=-1)
-        if self.config.normalise == "minibatch":
-            advantage = standardised(advantage, part["valid"])
-        ratio = log_ratio.clamp_max(20.0).exp()
-        clip = along(self.clip, ratio)
-        clipped = torch.minimum(torch.maximum(ratio, 1.0 - clip), 1.0 + clip)
-        return torch.minimum(ratio * advantage, clipped * advantage), ratio
-
-    def _value_loss(self, part: Rows, judged: Judged) -> Tensor:
+    def _value_loss(self, part: Rows, judged: Judged, share: Tensor) -> Tensor:
         if "past_obs" in part:
             return self._offline_loss(part)
         if self.branching:
-            masses = part["masses"]
-            if self.config.centre == "minibatch":
-                masses = self.critic.masses(judged.heads).detach()
+            masses = part.get("masses")
+            if masses is None:
+                masses = self.critic.masses(judged.heads.detached())
             predicted = self.critic.predict(part["obs"], part["bins"], masses)
         else:
             predicted = self.critic.value(part["obs"])
-        target, valid = part["target"], part["valid"]
-        loss = member_mean((predicted - target).square(), valid)
+        target = part["target"]
+        loss = member_sum((predicted - target).square() * share)
         if self.config.value_clip is not None:
             change = (predicted - part["value"]).clamp(
                 -self.config.value_clip, self.config.value_clip
             )
-            held = member_mean((part["value"] + change - target).square(), valid)
+            held = member_sum((part["value"] + change - target).square() * share)
             loss = torch.maximum(loss, held)
         return loss
 
@@ -313,35 +310,19 @@ class PPOLearner:
         predicted = self.critic.predict(obs, part["past_bins"], masses)
         return member_mean((predicted - target).square(), part["past_valid"])
 
-    def _total_entropy(self, entropy: Tensor) -> Tensor:
-        """The heads' entropies (P, B, G) as one number for each row, (P, B, 1)."""
-        if self.config.range_entropy == "sum" or self.layout.num_ranges < 2:
-            return entropy.sum(-1, keepdim=True)
-        ranges = entropy.index_select(-1, self.layout.ranges).mean(-1, keepdim=True)
-        return entropy.index_select(-1, self.layout.choices).sum(-1, keepdim=True) + ranges
-
-    def _kl_penalty(self, judged: Judged, part: Rows) -> Tensor:
-        """Beta times the divergence; beta grows while that is too large, and shrinks again."""
-        tensors = {n.removeprefix("old_"): x for n, x in part.items() if n.startswith("old_")}
-        kl = member_mean(judged.heads.rebuilt(tensors).kl(judged.heads).sum(-1, keepdim=True))
-        penalty = self.kl_coef.clone() * kl
-        with torch.no_grad():
-            target = self.config.kl_target
-            factor = torch.where(kl > target, 1.5, torch.where(kl < target / 1.5, 1 / 1.5, 1.0))
-            self.kl_coef.copy_((self.kl_coef * factor).clamp(1e-4, 100.0))
-        return penalty
-
     def _diagnose(self, part: Rows) -> Metrics:
         """Each head's share of the policy gradient, and what importance weights do to it."""
         judged = self.actor.judge(part["obs"], part["raw"], part.get("legal"))
         parameters = list(self.actor.parameters())
-        surrogate, _ = self._surrogate(judged, part, part["advantage"])
+        surrogate, _ = self.policy_loss.surrogate(judged, part, part["advantage"])
         by_head = head_gradients(surrogate.mean(-2), parameters)
         norms = torch.linalg.vector_norm(by_head, dim=-1).transpose(-1, -2)
         share = norms / norms.sum(-1, keepdim=True).clamp_min(1e-12)
         metrics = {"heads/gradient_share": share}
         if self.branching:
-            plain, _ = self._surrogate(judged, part, part["plain"].expand_as(part["advantage"]))
+            plain, _ = self.policy_loss.surrogate(
+                judged, part, part["plain"].expand_as(part["advantage"])
+            )
             unweighted = head_gradients(plain.mean(-2), parameters)
             metrics["train/weighted_cosine"] = cosine(by_head.sum(-3), unweighted.sum(-3))
         return metrics

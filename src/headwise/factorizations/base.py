@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from torch import Tensor
 
@@ -23,6 +23,9 @@ from headwise.nets import Activation
 from headwise.population import Initializer
 from headwise.registry import Registry
 from headwise.spaces import ActionSpec
+
+ActorGradient: TypeAlias = Literal["straight_through", "counterfactual"]
+"""How an actor of SAC learns which options are good."""
 
 factorizations: Registry[type[Factorization]] = Registry("factorization")
 
@@ -61,6 +64,8 @@ class Blueprint:
     """Whether the spread of a Range is a function of the state or a free parameter."""
     policy_gain: float = 2.0**0.5
     """The gain of a policy's output layer."""
+    actor_gradient: ActorGradient = "straight_through"
+    """How an actor of SAC learns which options are good."""
 
     @property
     def spec(self) -> ActionSpec:

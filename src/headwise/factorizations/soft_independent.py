@@ -58,6 +58,8 @@ class IndependentCritics(nn.Module):
 class IndependentSoft:
     """H learners that share nothing but the reward: predictions and values are (..., H)."""
 
+    actor_has_options = False
+
     def __init__(self, blueprint: Blueprint) -> None:
         self.layout = blueprint.layout
         self._blueprint = blueprint

@@ -19,6 +19,7 @@ class JointSoft:
     num_columns = 1
     num_uniforms = 1
     num_noise = 1
+    actor_has_options = False
     actor: Any = None
 
     def __init__(self, blueprint: Blueprint) -> None:

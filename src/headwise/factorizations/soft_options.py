@@ -23,6 +23,7 @@ class OptionsSoft(ABC):
     """
 
     num_columns = 1
+    actor_has_options = False
 
     def __init__(self, blueprint: Blueprint, make_actor: Callable[[Blueprint], Any]) -> None:
         self.layout = blueprint.layout

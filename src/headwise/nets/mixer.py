@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from headwise.population import Initializer, Linear, elu, softplus
+from headwise.nets.mixture import mixture, mixture_slope
+from headwise.population import Initializer, Linear, softplus
 
 MixerKind: TypeAlias = Literal["paper", "qplex"]
 
@@ -54,14 +55,17 @@ class Mixer(nn.Module):
     def forward(self, advantage: Tensor, state: Tensor, action: Tensor | None = None) -> Tensor:
         """The mixture, given the state and, for `qplex`, the embedded joint action."""
         if self.kind == "paper":
-            first = self.first(state).abs().view(*advantage.shape, self.width)
-            hidden = elu((advantage.unsqueeze(-1) * first).sum(-2))
-            mixed: Tensor = (hidden * self.second(state).abs()).sum(-1)
-            return mixed
+            return mixture(advantage, self.first(state), self.second(state))
         assert action is not None
         hidden = torch.relu(self.first(torch.cat([state, action], dim=-1)))
         weight = softplus(self.second(hidden)) + 1e-3
         return (weight * advantage).sum(-1)
+
+    @torch.no_grad()
+    def slope(self, advantage: Tensor, state: Tensor) -> Tensor:
+        """How much each advantage counts where it is, (..., B, H): the mixture's derivatives."""
+        assert self.kind == "paper"
+        return mixture_slope(advantage, self.first(state), self.second(state))
 
     def slope_at_zero(self, state: Tensor) -> Tensor:
         """How much each advantage counts near zero, (..., B, H): what a small step down costs."""

@@ -17,8 +17,17 @@ from headwise.population.reduce import (
     member_mean,
     member_sum,
     per_member,
+    row_shares,
 )
-from headwise.population.rows import even_rows, latest_rows, shuffled, slice_rows, take_rows
+from headwise.population.rows import (
+    batches_in_order,
+    even_rows,
+    latest_rows,
+    row_by_row,
+    shuffled,
+    slice_rows,
+    take_rows,
+)
 from headwise.population.steady import elu, power, softplus
 
 __all__ = [
@@ -33,6 +42,7 @@ __all__ = [
     "Packed",
     "Stream",
     "along",
+    "batches_in_order",
     "elu",
     "even_rows",
     "finite_members",
@@ -44,6 +54,8 @@ __all__ = [
     "member_sum",
     "per_member",
     "power",
+    "row_by_row",
+    "row_shares",
     "select_members",
     "shuffled",
     "slice_rows",

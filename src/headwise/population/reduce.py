@@ -23,6 +23,11 @@ def member_mean(x: Tensor, weight: Tensor | None = None) -> Tensor:
     return member_sum(x * weight) / member_sum(weight).clamp_min(1.0)
 
 
+def row_shares(weight: Tensor) -> Tensor:
+    """Weights of rows as shares of their member's total: `member_sum` with them is a mean."""
+    return weight / along(member_sum(weight).clamp_min(1.0), weight)
+
+
 def finite_members(x: Tensor) -> Tensor:
     """Which members have finite numbers only, (P,)."""
     return torch.isfinite(x).reshape(x.shape[0], -1).all(-1)

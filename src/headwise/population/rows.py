@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+
 import torch
 from torch import Tensor
+
+_CACHED_ROWS = 256
 
 
 def take_rows(x: Tensor, index: Tensor) -> Tensor:
@@ -15,6 +19,46 @@ def take_rows(x: Tensor, index: Tensor) -> Tensor:
 def shuffled(uniform: Tensor) -> Tensor:
     """A permutation of N for each member, (P, N), from uniform numbers (P, N)."""
     return torch.argsort(uniform, dim=-1, stable=True)
+
+
+def batches_in_order(
+    rows: Mapping[str, Tensor], order: Tensor, size: int
+) -> Iterator[dict[str, Tensor]]:
+    """Data (P, N, ...) by name as batches (P, size, ...), each member's rows in its own order.
+
+    Rows are gathered once, and every batch is a contiguous part of what was gathered. The last one
+    is smaller if `size` does not divide N.
+
+    Args:
+        rows: The data.
+        order: Which row comes when, (P, N).
+        size: Rows of a batch.
+    """
+    num_members, num_rows = order.shape
+    first = torch.arange(0, num_members * num_rows, num_rows, device=order.device)
+    flat = torch.split(order + first.unsqueeze(-1), size, dim=1)
+    index = torch.cat([part.flatten() for part in flat])
+    batches = {}
+    for name, x in rows.items():
+        parts = torch.split(x.flatten(0, 1).index_select(0, index), num_members * size)
+        batches[name] = [part.view(num_members, -1, *x.shape[2:]) for part in parts]
+    for k in range(len(flat)):
+        yield {name: parts[k] for name, parts in batches.items()}
+
+
+def row_by_row(
+    function: Callable[[dict[str, Tensor]], dict[str, Tensor]], rows: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """What a function makes of data (P, N, ...) by name, where every row counts by itself.
+
+    On the CPU it is given some rows at a time, so that what it works on stays in the cache.
+    """
+    some = next(iter(rows.values()))
+    if some.device.type != "cpu" or some.shape[1] <= _CACHED_ROWS:
+        return function(rows)
+    parts = zip(*(torch.split(x, _CACHED_ROWS, dim=1) for x in rows.values()), strict=True)
+    found = [function(dict(zip(rows, part, strict=True))) for part in parts]
+    return {name: torch.cat([part[name] for part in found], dim=1) for name in found[0]}
 
 
 def slice_rows(x: Tensor, start: int, size: int) -> Tensor:

@@ -1,0 +1,150 @@
+"""The policy's side of the loss of PPO: clipped surrogate, entropy, and what keeps it near."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from headwise.algorithms.advantages import standardised
+from headwise.algorithms.options_loss import fits_options_loss, options_loss
+from headwise.algorithms.surrogate import clipped_surrogate
+from headwise.factorizations.base import Judged
+from headwise.factorizations.heads import Heads
+from headwise.factorizations.layout import Layout
+from headwise.population import along, member_mean, member_sum
+
+if TYPE_CHECKING:
+    from headwise.algorithms.ppo import PPO
+
+
+class PolicyTerms(NamedTuple):
+    """What a minibatch says of the policy; means over its rows are (P,), summed over heads."""
+
+    loss: Tensor
+    surrogate: Tensor
+    entropy: Tensor
+    divergence: Tensor | None
+    """From the policy that acted, where it is penalised."""
+    judged: Judged
+    ratio: Tensor
+    """Of each column, (P, B, G)."""
+
+
+class PolicyLoss:
+    """Minus the clipped surrogate and the weighted entropy, plus penalties.
+
+    Args:
+        config: The settings.
+        actor: The policy.
+        layout: Its heads.
+        joint: Whether one ratio stands for all heads unless the settings say otherwise.
+        clip: How far a ratio may move, (P,).
+        entropy_coef: The weight of the entropy, (P,).
+    """
+
+    def __init__(
+        self,
+        config: PPO,
+        actor: Any,
+        layout: Layout,
+        *,
+        joint: bool,
+        clip: Tensor,
+        entropy_coef: Tensor,
+    ) -> None:
+        self.config = config
+        self.actor = actor
+        self.layout = layout
+        self.ratio = ("joint" if joint else "per_head") if config.ratio == "auto" else config.ratio
+        self.clip = clip
+        self.entropy_coef = entropy_coef
+        self.kl_coef = torch.full_like(clip, config.kl_coef)
+        """The weight of the divergence, (P,), which adapts."""
+        self.compiled = (
+            self.ratio != "joint" and hasattr(actor, "logits") and fits_options_loss(layout)
+        )
+        """Whether one call of the compiled module does it all."""
+
+    def __call__(self, part: dict[str, Tensor], share: Tensor) -> PolicyTerms:
+        """The terms of a minibatch, of whose rows each counts its share, (P, B, 1)."""
+        terms = self.by_module(part, share) if self.compiled else self.by_tensors(part, share)
+        if terms.divergence is not None:
+            self._adapt(terms.divergence)
+        return terms
+
+    def by_tensors(self, part: dict[str, Tensor], share: Tensor) -> PolicyTerms:
+        """In tensor operations, for every policy on every device."""
+        judged = self.actor.judge(part["obs"], part["raw"], part.get("legal"))
+        columns, ratio = self.surrogate(judged, part, part["advantage"])
+        surrogate = member_sum(columns * share)
+        entropy = member_sum(self._total_entropy(judged.entropy) * share)
+        loss = -surrogate - self.entropy_coef * entropy
+        divergence = None
+        if self.config.kl_coef:
+            old = {n.removeprefix("old_"): x for n, x in part.items() if n.startswith("old_")}
+            by_head = judged.heads.rebuilt(old).kl(judged.heads)
+            divergence = member_mean(by_head.sum(-1, keepdim=True))
+            loss = loss + self.kl_coef.clone() * divergence  # the weight changes before autograd
+        if self.config.mean_penalty and judged.heads.ranges is not None:
+            mean = judged.heads.ranges.tensors()[0]
+            far = torch.where(mean.abs() > 4.0, mean.square(), 0.0)
+            loss = loss + self.config.mean_penalty * member_mean(far)
+        return PolicyTerms(loss, surrogate, entropy, divergence, judged, ratio)
+
+    def by_module(self, part: dict[str, Tensor], share: Tensor) -> PolicyTerms:
+        """The same by the compiled module, for a policy over options on the CPU."""
+        advantage = part["advantage"]
+        if self.config.normalise == "minibatch":
+            advantage = standardised(advantage, part["valid"])
+        old = part["old_log_probs"] if self.config.kl_coef else None
+        found = options_loss(
+            self.actor.logits(part["obs"], part.get("legal")),
+            part["raw"],
+            part["log_prob"],
+            advantage,
+            share,
+            old,
+            torch.stack([self.clip, self.entropy_coef, self.kl_coef]),
+        )
+        judged = Judged(found.log_prob, Heads(self.layout, found.log_probs, None))
+        divergence = None if old is None else found.divergence
+        return PolicyTerms(
+            found.loss, found.surrogate, found.entropy, divergence, judged, found.ratio
+        )
+
+    def surrogate(
+        self, judged: Judged, part: dict[str, Tensor], advantage: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The clipped objective of each column of ratios, (P, B, G), and the ratios."""
+        log_ratio = judged.log_prob - part["log_prob"]
+        if self.ratio == "joint":
+            log_ratio = log_ratio.sum(-1, keepdim=True)
+            advantage = advantage.sum(-1, keepdim=True)
+        elif self.ratio == "ranges_joint" and self.layout.num_ranges > 1:
+            choices, ranges = self.layout.choices, self.layout.ranges
+            together = log_ratio.index_select(-1, ranges).sum(-1, keepdim=True)
+            log_ratio = torch.cat([log_ratio.index_select(-1, choices), together], dim=-1)
+            if advantage.shape[-1] == self.layout.num_heads:  # a share of the credit for each head
+                share = advantage.index_select(-1, ranges).sum(-1, keepdim=True)
+                advantage = torch.cat([advantage.index_select(-1, choices), share], dim=-1)
+        if self.config.normalise == "minibatch":
+            advantage = standardised(advantage, part["valid"])
+        clip = along(self.clip, log_ratio)
+        return clipped_surrogate(log_ratio, advantage, 1.0 - clip, 1.0 + clip)
+
+    def _total_entropy(self, entropy: Tensor) -> Tensor:
+        """The heads' entropies (P, B, G) as one number for each row, (P, B, 1)."""
+        if self.config.range_entropy == "sum" or self.layout.num_ranges < 2:
+            return entropy.sum(-1, keepdim=True)
+        ranges = entropy.index_select(-1, self.layout.ranges).mean(-1, keepdim=True)
+        return entropy.index_select(-1, self.layout.choices).sum(-1, keepdim=True) + ranges
+
+    @torch.no_grad()
+    def _adapt(self, divergence: Tensor) -> None:
+        """The weight of the divergence grows while that is too large, and shrinks again."""
+        target = self.config.kl_target
+        factor = torch.where(divergence < target / 1.5, 1 / 1.5, 1.0)
+        factor = factor.masked_fill(divergence > target, 1.5)
+        self.kl_coef.mul_(factor).clamp_(1e-4, 100.0)
