@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,10 +23,12 @@ from headwise.study.train import POINTS, make_pack_loop
 from headwise.training.loop import Loop
 from headwise.training.pace import FEW_ROWS, get_ready, seconds_per_step
 from headwise.training.report import metric_columns
+from headwise.training.turns import Turns, one_round
 
 SECONDS = 0.4
 """How long each cell is measured alone, if nothing else is said."""
 AT_ONCE = 16
+_TOGETHER = 1.5  # seconds, at least, that a group is measured
 END_TO_END = "shoot-dep/discrete/dqn/vdn"
 """The cell whose throughput is told by itself."""
 
@@ -129,37 +130,22 @@ class Bench:
         return loop
 
     def _all_together(self, loops: Sequence[tuple[int, Loop, Measured]]) -> None:
-        """Each in a thread of its own; none rests before all are measured."""
-        begin = threading.Barrier(max(len(loops), 1))
-        left = threading.Semaphore(0)
-        everyone = threading.Event()
-        troubles: list[BaseException] = []
-
-        def work(index: int, loop: Loop, cell: Measured) -> None:
-            try:
-                with self.place(index):
-                    begin.wait()
-                    cell.together = seconds_per_step(loop, 4 * self.seconds)
-                    left.release()
-                    while not everyone.is_set():
-                        loop.tick()
-            except BaseException as error:  # told in the main thread
-                troubles.append(error)
-                left.release()
-
-        threads = [threading.Thread(target=work, args=words, daemon=True) for words in loops]
-        for thread in threads:
-            thread.start()
-        try:
-            for _ in threads:
-                left.acquire()
-        finally:
-            everyone.set()
-            for thread in threads:
-                thread.join()
-        if troubles:
-            raise troubles[0]
-        for _, _, cell in loops:
+        """By turns, as the executor trains them; each gets as far as it can in the same time."""
+        trainings = [
+            Turns(loop.turns(sys.maxsize), self.streams[index] if self.streams else None)
+            for index, loop, _ in loops
+        ]
+        first = [loop.env_steps for _, loop, _ in loops]
+        start = time.perf_counter()
+        while trainings and time.perf_counter() - start < max(4 * self.seconds, _TOGETHER):
+            for ended in one_round(trainings):
+                assert ended.error is not None
+                raise ended.error
+        if self.streams:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+        for (_, loop, cell), before in zip(loops, first, strict=True):
+            cell.together = seconds / max(loop.env_steps - before, 1)
             cell.at_once = len(loops)
 
 

@@ -18,6 +18,7 @@ from benchmarks import paper  # noqa: E402
 from headwise.errors import EnvError  # noqa: E402
 from headwise.study.load import load_study  # noqa: E402
 from headwise.study.planner import pack_runs  # noqa: E402
+from headwise.training.loop import Loop
 from headwise.training.pace import Readiness  # noqa: E402
 
 STUDY = str(ROOT / "studies" / "paper.py")
@@ -91,13 +92,12 @@ def test_cells_are_measured_alone_and_together(tiny, monkeypatch):
     assert "1 cells are not in it. it is not installed" in text
 
 
-def test_what_goes_wrong_in_a_thread_is_told(tiny, monkeypatch):
-    def broken(loop, seconds):
-        if seconds > 0.01:  # together
-            raise RuntimeError("broken")
-        return 1.0
+def test_what_goes_wrong_in_a_turn_is_told(tiny, monkeypatch):
+    def broken(loop, env_steps):
+        yield
+        raise RuntimeError("broken")
 
-    monkeypatch.setattr(paper, "seconds_per_step", broken)
+    monkeypatch.setattr(Loop, "turns", broken)
     with pytest.raises(RuntimeError, match="broken"):
         list(paper.Bench("cpu", 2, 0.01).measure(tiny[:2]))
 

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from headwise.study.executors import inline, streams
 from headwise.study.keeper import Keeper
 from headwise.study.planner import Pack
 from headwise.study.progress import Progress
-from headwise.study.train import train_pack
+from headwise.study.train import train_by_turns, train_pack
 from headwise.training.evaluate import Player
 from headwise.training.loop import Loop
 
@@ -234,16 +233,25 @@ def test_a_kill_while_it_is_written_leaves_no_half_of_it(tmp_path):
 
 
 def test_streams_keep_them_too(tmp_path, monkeypatch):
-    """Without a GPU: the threads are real, the streams are not (tests/gpu has the real ones)."""
+    """Without a GPU: the turns are real, the streams are not (tests/gpu has the real ones)."""
 
     def on_cpu(pack, thresholds, device, **more):
         assert device == "cuda"
-        return train_pack(pack, thresholds, "cpu", **more)
+        return train_by_turns(pack, thresholds, "cpu", **more)
 
-    monkeypatch.setattr(streams, "train_pack", on_cpu)
+    class Stream:
+        def __init__(self, device):
+            self.asked = 0
+
+        def query(self):
+            self.asked += 1
+            return self.asked % 3 == 0
+
+    monkeypatch.setattr(streams, "train_by_turns", on_cpu)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "Stream", lambda device: device)
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
+    monkeypatch.setattr(torch.cuda, "set_stream", lambda stream: None)
     options = Options(executor="streams", device="cuda", workers=2, keep_checkpoints=True)
     assert conduct(tiny_study(), tmp_path / "streams", options).checkpoints == 4
     monkeypatch.undo()

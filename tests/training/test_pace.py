@@ -47,9 +47,9 @@ def test_on_a_gpu_it_waits_for_the_capture(clock, monkeypatch):
     loop.keys.device = torch.device("cuda")
     waits = []
     monkeypatch.setattr(pace, "_wait", waits.append)
-    assert pace.get_ready(loop, at_most=1000.0).learning == 44.0  # three before it, and the capture
-    assert loop.updates == 4
-    assert waits == [True] * 4
+    assert pace.get_ready(loop, at_most=1000.0).learning == 33.0  # two before it, and the capture
+    assert loop.updates == 3
+    assert waits == [True] * 3
 
 
 @pytest.mark.parametrize("seconds", [0.5, 15.0, 16.0, 44.0])

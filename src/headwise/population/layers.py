@@ -20,6 +20,8 @@ from headwise.population.steady import elu, tanh_
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
 
 _BLOCK, _ROWS, _COLUMNS = 1024, 128, 16  # of the kernels
+_NARROW = 16
+"""Fewer columns than that are slow on the CPU, unless they are rows of the transposed product."""
 
 
 class Initializer:
@@ -142,6 +144,9 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -
     # the row is the same for all.
     if weight.shape[-1] == 1:
         out = (x * weight.transpose(-1, -2)).sum(-1, keepdim=True) + bias
+    elif weight.shape[-1] < _NARROW:
+        across = (y.transpose(-1, -2) for y in (bias, weight, x))
+        out = torch.baddbmm(*across).transpose(-1, -2).contiguous()
     else:
         out = torch.baddbmm(bias, x, weight)
     if then is None:
@@ -227,6 +232,7 @@ class _Affine(torch.autograd.Function):
             grad = _slope(grad, out, ctx.then)
             for_bias = grad.sum(-2, keepdim=True) if need_bias else None
         single = weight.shape[-1] == 1 and grad.device.type != "cuda"
+        narrow = weight.shape[-1] < _NARROW and grad.device.type == "cpu"
         to_x = None
         if need_x:
             across = weight.transpose(-1, -2)
@@ -234,6 +240,8 @@ class _Affine(torch.autograd.Function):
         for_weight: Tensor | None = None
         if need_weight and single:
             for_weight = (x * grad).sum(-2).unsqueeze(-1)
+        elif need_weight and narrow:
+            for_weight = torch.bmm(grad.transpose(-1, -2), x).transpose(-1, -2)
         elif need_weight and ctx.to_weight is not None:
             ctx.to_weight.baddbmm_(x.transpose(-1, -2), grad)
         elif need_weight:

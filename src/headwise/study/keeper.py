@@ -9,7 +9,6 @@ from headwise.envs.types import VecEnv
 from headwise.study.cells import configs_of
 from headwise.study.planner import Pack
 from headwise.study.run import Run
-from headwise.training.capture import ALONE
 from headwise.training.loop import Loop, State
 
 
@@ -33,8 +32,7 @@ class Keeper:
     def checkpoints(self, loop: Loop) -> list[bytes]:
         """The checkpoint of every member, in the order of the runs."""
         assert loop.normaliser is None, "runs of a study have none yet"
-        with ALONE:  # other populations of this process may be captured right now
-            learner = {name: x.cpu() for name, x in loop.algorithm.state_dict().items()}
+        learner = {name: x.cpu() for name, x in loop.algorithm.state_dict().items()}
         return [self._checkpoint({"learner": learner}, k) for k in range(len(self._pack.runs))]
 
     def _checkpoint(self, state: State, member: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ from headwise.study.measures import measures
 from headwise.study.planner import Pack
 from headwise.study.result import EpisodeTable, MetricTable, RunResult
 from headwise.training.build import make_loop
-from headwise.training.capture import ALONE
 from headwise.training.loop import Loop
 from headwise.training.report import metric_columns
+from headwise.training.threads import training_threads
 
 POINTS = 200
 """How often metrics are kept over a run, at most."""
@@ -40,10 +40,7 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     config, factorization = configs_of(
         first.algorithm, pack.settings(), first.factorization, first.factorization_settings
     )
-    if device == "cpu":
-        return make_loop(env, config, factorization, seeds, first.steps, device)
-    with ALONE:
-        return make_loop(env, config, factorization, seeds, first.steps, device)
+    return make_loop(env, config, factorization, seeds, first.steps, device)
 
 
 def train_pack(
@@ -54,7 +51,25 @@ def train_pack(
     *,
     keep_checkpoints: bool = False,
 ) -> list[RunResult]:
-    """Trains all runs of a pack in one population.
+    """Trains all runs of a pack in one population; arguments are those of `train_by_turns`."""
+    turns = train_by_turns(pack, thresholds, device, on_steps, keep_checkpoints=keep_checkpoints)
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            results: list[RunResult] = end.value
+            return results
+
+
+def train_by_turns(
+    pack: Pack,
+    thresholds: tuple[float, ...] = (),
+    device: str = "cpu",
+    on_steps: Callable[[int], None] | None = None,
+    *,
+    keep_checkpoints: bool = False,
+) -> Generator[None, None, list[RunResult]]:
+    """Trains all runs of a pack in one population, pausing whenever it waits for the device.
 
     Args:
         pack: The runs.
@@ -73,7 +88,8 @@ def train_pack(
         # Before the training, so that what cannot be kept is told at once and not at the end.
         keeper = Keeper(pack, loop.env) if keep_checkpoints else None
         for part in range(1, POINTS + 1):
-            loop.run(math.ceil(pack.steps * part / POINTS))
+            with training_threads(len(pack.runs), loop.keys.device):
+                yield from loop.turns(math.ceil(pack.steps * part / POINTS))
             log.take(loop)
             for member in np.nonzero(~loop.algorithm.alive.cpu().numpy())[0].tolist():
                 diverged_at.setdefault(member, loop.env_steps)

@@ -35,6 +35,7 @@ class Bridge:
         self._arrays: dict[str, NDArray[Any]] = {}
         self._there: dict[str, Tensor] = {}
         self._staging: tuple[Tensor, Tensor] | None = None
+        self._stream: torch.cuda.Stream | None = None  # a loop stays on the one it began on
 
     def load(self, step: StepBatch) -> None:
         """Takes a step; the environment's arrays may be overwritten as soon as it was used."""
@@ -68,15 +69,18 @@ class Bridge:
             return
         if self._action is None:
             self._action = torch.empty(action.shape, pin_memory=True)
+            self._array = self._action.numpy()
         self._action.copy_(action, non_blocking=True)
 
     def action(self) -> NDArray[np.float32]:
         """The actions sent last; waits for them."""
         assert self._action is not None
-        if self._device.type == "cuda":
-            torch.cuda.current_stream(self._device).synchronize()
-        array: NDArray[np.float32] = self._action.cpu().numpy()
-        return array
+        if self._device.type != "cuda":
+            return self._action.cpu().numpy()
+        if self._stream is None:
+            self._stream = torch.cuda.current_stream(self._device)
+        self._stream.synchronize()
+        return self._array
 
     def _allocate(self, step: StepBatch) -> None:
         """One run of bytes for all arrays, in page-locked memory and on the device."""

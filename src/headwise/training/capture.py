@@ -9,7 +9,7 @@ for the device. No other file knows whether code is captured.
 from __future__ import annotations
 
 import functools
-import threading
+import gc
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -17,11 +17,8 @@ import torch
 
 T = TypeVar("T")
 
-WARM_UP = 3
+WARM_UP = 2
 """Runs before the capture; libraries set themselves up in them. They count like any other run."""
-ALONE = threading.Lock()
-"""Held while a population is built, warms up or is captured. Populations may train in threads of
-one process, and what one launches for the first time must not fall into the capture of another."""
 
 
 class Captured(Generic[T]):
@@ -55,8 +52,7 @@ class Captured(Generic[T]):
     def _run(self, bundle: int) -> T:
         if self._runs < WARM_UP:
             self._runs += 1
-            with ALONE:
-                return self._aside()
+            return self._aside()
         if bundle not in self._graphs:
             self._graphs[bundle] = self._capture(bundle)
         graph, result = self._graphs[bundle]
@@ -74,12 +70,18 @@ class Captured(Generic[T]):
 
     def _capture(self, bundle: int) -> tuple[torch.cuda.CUDAGraph, T]:
         graph = torch.cuda.CUDAGraph()
-        # Other threads may talk to the device meanwhile, each on a stream of its own.
-        with (
-            ALONE,
-            torch.cuda.graph(graph, stream=_capture_stream(), capture_error_mode="thread_local"),
-        ):
-            result = self._body(bundle)
+        # A graph of somebody else that is thrown away during a capture would end the process.
+        gc.collect()
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            with torch.cuda.graph(
+                graph, stream=_capture_stream(), capture_error_mode="thread_local"
+            ):
+                result = self._body(bundle)
+        finally:
+            if collects:
+                gc.enable()
         return graph, result
 
 

@@ -16,9 +16,10 @@ class Episodes:
 
     def add(self, step: StepBatch, env_steps: int) -> None:
         """Takes note of the episodes that ended in a step; `env_steps` are those of each member."""
-        ended = (step.terminated | step.truncated) & step.valid
+        ended = step.terminated | step.truncated
         if not ended.any():
             return
+        ended &= step.valid
         member, slot = np.nonzero(ended)
         columns = (
             np.full(len(member), env_steps, dtype=np.float64),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -113,12 +113,29 @@ class Loop:
                 if watch is not None and watch(self):
                     break
 
+    def turns(self, env_steps: int) -> Iterator[None]:
+        """The same as `run`, with a pause in every tick while the device chooses actions.
+
+        So one thread can train several loops on a GPU by turns.
+        """
+        while self.env_steps < env_steps:
+            self._begin_tick()
+            yield
+            self._end_tick()
+
     def tick(self) -> None:
         """One step of every slot, and the updates that are then due."""
+        self._begin_tick()
+        self._end_tick()
+
+    def _begin_tick(self) -> None:
+        """Chooses actions."""
         if self.obs is None:
             self.begin_episodes()
-        assert self.obs is not None
         self._seen, self._acted = self._act()
+
+    def _end_tick(self) -> None:
+        """Takes them, and learns."""
         step = self.env.step(self._bridge.action())
         self.ticks += 1
         self.episodes.add(step, self.env_steps)

@@ -1,4 +1,4 @@
-"""One GPU, many populations: each trains in a thread of this process, on a stream of its own.
+"""One GPU, many populations: each has a stream of its own, and one thread serves them by turns.
 
 Small networks leave most of a GPU idle, so kernels of several populations run at the same time.
 Separate processes would gain nothing: a GPU takes turns between them.
@@ -6,8 +6,7 @@ Separate processes would gain nothing: a GPU takes turns between them.
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -24,9 +23,10 @@ from headwise.study.executors.base import (
     executors,
 )
 from headwise.study.planner import Pack
-from headwise.study.train import train_pack
+from headwise.study.train import train_by_turns
+from headwise.training.turns import Turns, one_round
 
-WORKERS = 8
+WORKERS = 16
 """Populations at a time, if nothing is said: more hide little that is left to hide."""
 MOST = 24
 """Populations at a time: torch hands out 32 streams in all, and then the same ones again."""
@@ -34,13 +34,13 @@ MOST = 24
 
 @executors.register("streams")
 class StreamsExecutor:
-    """Threads of this process, each with a CUDA stream."""
+    """Populations of this process, each on a CUDA stream."""
 
     def __init__(self, settings: ExecutorSettings) -> None:
         self.settings = settings
         self.num_workers = min(settings.workers or WORKERS, MOST)
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._streams: queue.SimpleQueue[torch.cuda.Stream] = queue.SimpleQueue()
+        self._events: deque[Event] = deque()
+        self._streams: list[torch.cuda.Stream] = []
         if not settings.device.startswith("cuda") or not torch.cuda.is_available():
             raise ConfigError(
                 "streams are for a GPU",
@@ -53,7 +53,7 @@ class StreamsExecutor:
         # stream would get in each other's way.
         for _ in range(self.num_workers):
             stream = torch.cuda.Stream(self.settings.device)  # type: ignore[no-untyped-call]
-            self._streams.put(stream)
+            self._streams.append(stream)
         return self
 
     def __exit__(
@@ -62,36 +62,39 @@ class StreamsExecutor:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Threads are daemons: those that still work when the study is stopped end with the process.
         return None
 
     def run(self, source: Source) -> Iterator[Event]:
         """Keeps as many populations going as there are workers."""
-        busy = 0
-        while True:
-            while busy < self.num_workers and (pack := source()) is not None:
-                threading.Thread(target=self._train, args=(pack,), daemon=True).start()
-                busy += 1
-            if not busy:
-                return
-            event = self._events.get()
-            busy -= isinstance(event, Finished | Crashed)
-            yield event
-
-    def _train(self, pack: Pack) -> None:
-        stream = self._streams.get()
+        before = torch.cuda.current_stream(self.settings.device)
+        trainings: list[Turns] = []
         try:
-            with torch.cuda.stream(stream):
-                results = train_pack(
-                    pack,
-                    self.settings.thresholds,
-                    self.settings.device,
-                    on_steps=lambda steps: self._events.put(Stepped(pack, steps)),
-                    keep_checkpoints=self.settings.keep_checkpoints,
-                )
-        except Exception as error:  # whatever it is, it is that run's, not the study's
-            self._streams.put(stream)
-            self._events.put(Crashed.by(pack, error))
-        else:
-            self._streams.put(stream)
-            self._events.put(Finished(pack, results))
+            while True:
+                while self._streams and (pack := source()) is not None:
+                    trainings.append(Turns(self._training(pack), self._streams.pop(), pack))
+                if not trainings:
+                    return
+                for ended in one_round(trainings):
+                    trainings = [training for training in trainings if training is not ended]
+                    self._events.append(_last_event(ended))
+                    assert ended.stream is not None
+                    self._streams.append(ended.stream)
+                while self._events:
+                    yield self._events.popleft()
+        finally:
+            torch.cuda.set_stream(before)
+
+    def _training(self, pack: Pack) -> Iterator[None]:
+        return train_by_turns(
+            pack,
+            self.settings.thresholds,
+            self.settings.device,
+            on_steps=lambda steps: self._events.append(Stepped(pack, steps)),
+            keep_checkpoints=self.settings.keep_checkpoints,
+        )
+
+
+def _last_event(training: Turns) -> Event:
+    if training.error is not None:
+        return Crashed.by(training.about, training.error)
+    return Finished(training.about, training.result)
