@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from headwise import __version__
 
 _PACKAGES = ("torch", "numpy", "gymnasium", "envpool", "pyarrow", "ray")
@@ -23,6 +25,7 @@ def fingerprint() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: found for name in _PACKAGES if (found := _version(name))},
         "commit": _commit(),
+        "float32_products": torch.get_float32_matmul_precision(),
         "machine": {
             "system": platform.platform(),
             "host": platform.node(),

@@ -66,25 +66,29 @@ class Replay:
         if not self._tensors:
             self._allocate(parts)
         if self._store.device.type == "cuda":
+            masks = {name: x for name, x in parts.items() if name in _MASKS}
+            self._write_where_valid(masks, step.valid)  # before the kernel moves the cursors on
             self._write_kernel(step)
-            parts = {name: x for name, x in parts.items() if name in _MASKS}
             self._even = False
-        else:
-            whole = bool(step.valid.all()) if step.whole is None else step.whole
-            self._even = self._even and whole
+            return
+        whole = bool(step.valid.all()) if step.whole is None else step.whole
+        self._even = self._even and whole
         if self._even:
             for name, x in parts.items():
                 self._tensors[name][:, self._steps % self.rows].copy_(x)
         else:
-            where = self._cursors()
-            for name, x in parts.items():
-                valid = step.valid.view(*step.valid.shape, *[1] * (x.dim() - 2))
-                # What is there stays: once the ring is full, it is a slot's oldest transition.
-                kept = self._tensors[name][where]
-                self._tensors[name][where] = torch.where(valid, x.to(kept.dtype), kept)
+            self._write_where_valid(parts, step.valid)
         written = step.valid.long()
         self._next.add_(written).remainder_(self.rows)  # in place: captured code reads it there
         self._count.add_(written).clamp_max_(self.rows)
+
+    def _write_where_valid(self, parts: dict[str, Tensor], valid: Tensor) -> None:
+        where = self._cursors()
+        for name, x in parts.items():
+            counts = valid.view(*valid.shape, *[1] * (x.dim() - 2))
+            # What is there stays: once the ring is full, it is a slot's oldest transition.
+            kept = self._tensors[name][where]
+            self._tensors[name][where] = torch.where(counts, x.to(kept.dtype), kept)
 
     def _write_kernel(self, step: Transition) -> None:
         from headwise.training.replay_kernel import write
@@ -92,7 +96,7 @@ class Replay:
         obs, action = step.obs.contiguous(), step.acted.action.contiguous()
         members, slots, width = obs.shape
         write[(members, slots)](
-            self._store, self._next, obs, action, step.reward.contiguous(),
+            self._store, self._next, self._count, obs, action, step.reward.contiguous(),
             step.next_obs.contiguous(), step.terminated.contiguous(), step.truncated.contiguous(),
             step.valid.contiguous(), self.rows, self._store.shape[-1], width, action.shape[-1],
             OBS=_power_of_two(width), ACTION=_power_of_two(action.shape[-1]),

@@ -9,15 +9,21 @@ import triton.language as tl
 
 @triton.jit
 def write(
-    store, following, obs, action, reward, next_obs, terminated, truncated, valid,
+    store, following, counts, obs, action, reward, next_obs, terminated, truncated, valid,
     rows, width, obs_size, action_size, OBS: tl.constexpr, ACTION: tl.constexpr,
 ):  # fmt: skip
-    """One step of each slot (axis 1) of each member (axis 0) to where the slot writes next."""
+    """One step of each slot (axis 1) of each member (axis 0) to where the slot writes next.
+
+    The cursors then point to the place after it.
+    """
     slots = tl.num_programs(1)
     slot = tl.program_id(0) * slots + tl.program_id(1)
     if tl.load(valid + slot) == 0:
         return
-    row = tl.program_id(0) * rows + tl.load(following + slot)
+    place = tl.load(following + slot)
+    tl.store(following + slot, (place + 1) % rows)
+    tl.store(counts + slot, tl.minimum(tl.load(counts + slot) + 1, rows))
+    row = tl.program_id(0) * rows + place
     to = store + (row * slots + tl.program_id(1)) * width
     lane = tl.arange(0, OBS)
     of_obs = lane < obs_size
