@@ -110,12 +110,6 @@ def test_a_choice_of_nothing_is_refused():
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn", "sac"])
-def test_a_seed_given_twice_is_refused(algorithm):
-    with pytest.raises(ConfigError, match=r"given twice; got \[3\]"):
-        learner_for(algorithm, "shared", SPECS["one head"], seeds=(3, 1, 3))
-
-
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "sac"])
 def test_parameters_of_another_shape_are_refused(algorithm):
     ours, _ = learner_for(algorithm, "vdn", SPECS["one head"])
     other, _ = learner_for(algorithm, "vdn", SPECS["many heads"])

@@ -66,7 +66,6 @@ def test_normals():
     ("seeds", "message"),
     [
         ([], "at least one seed"),
-        ([1, 2, 1], r"given twice; got \[1\]"),
         ([-1], "no whole number; got -1"),
         ([1.5], "got 1.5"),
         ([True], "got True"),
@@ -76,6 +75,12 @@ def test_normals():
 def test_seeds_that_make_no_sense(seeds, message):
     with pytest.raises(ConfigError, match=message):
         Keys(seeds)
+
+
+def test_members_with_one_seed_draw_the_same_numbers():
+    first, second, third = Keys([1, 2, 1]).uniform(Stream.ACT, 3, (5,))
+    assert torch.equal(first, third)
+    assert not torch.equal(first, second)
 
 
 @pytest.mark.parametrize("step", [0, 7, 2**32 - 1, 2**33 + 5])

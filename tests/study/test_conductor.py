@@ -73,6 +73,8 @@ def test_results_do_not_depend_on_the_packing(tmp_path, undisturbed):
 def test_packed_settings_give_what_each_gives_alone(tmp_path):
     study = tiny_study(cells=[tiny_cell(lr=0.01), tiny_cell(lr=0.001)])
     conduct(study, tmp_path / "together", INLINE)
+    store = Store(tmp_path / "together")
+    assert all(len(store.fingerprint(run.id)["packed_with"]) == 4 for run in store.plan())
     conduct(study, tmp_path / "alone", Options(executor="inline", max_members=1))
     together, alone = contents(tmp_path / "together"), contents(tmp_path / "alone")
     assert together == alone

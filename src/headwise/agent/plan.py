@@ -157,7 +157,14 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
             got=seeds,
             allowed="5 or [0, 7]",
         )
-    return Keys(list(seeds)).seeds
+    checked = Keys(list(seeds)).seeds
+    if len(set(checked)) < len(checked):
+        raise ConfigError(
+            "a seed is given twice",
+            got=sorted({seed for seed in checked if checked.count(seed) > 1}),
+            fix="Two members with one seed would be the same run; give each its own.",
+        )
+    return checked
 
 
 def _device(device: Any) -> str:

@@ -46,7 +46,8 @@ class Keys:
     """The seeds of the members, and the uniform numbers that follow from them.
 
     Args:
-        seeds: One seed for each member, whole numbers from 0, all different.
+        seeds: One seed for each member, whole numbers from 0. Members with the same seed draw the
+            same numbers, which is of use if they differ in a setting.
         device: Where the numbers are wanted.
     """
 
@@ -111,11 +112,4 @@ def _checked(seeds: Sequence[int]) -> tuple[int, ...]:
         checked.append(int(seed))
     if not checked:
         raise ConfigError("a population needs at least one seed", got=list(seeds))
-    if len(set(checked)) < len(checked):
-        twice = sorted({seed for seed in checked if checked.count(seed) > 1})
-        raise ConfigError(
-            "a seed is given twice",
-            got=twice,
-            fix="Two members with one seed would be the same run; give each its own.",
-        )
     return tuple(checked)
