@@ -234,11 +234,12 @@ def report(
         "## The paper study, projected",
         f"{len(good)} of {asked} cells ({runs:,} runs), each measured: its rate with updates, all "
         f"seeds of a cell in one population; alone, and with {at_once} populations at once, each "
-        "in a thread and on a stream of its own. Rollouts are measured in pieces of "
+        "on a stream of its own, by turns. Rollouts are measured in pieces of "
         f"{FEW_ROWS} rows. Building is what comes before: networks, memory, the first updates "
         "and their capture; populations wait for one another there, so all of it is added. Not "
         "in it: writing the store.",
-        f"{name}, {origin}; took {duration(wall)}.",
+        f"{name}, float32 products {torch.get_float32_matmul_precision()}, {origin}; took "
+        f"{duration(wall)}.",
     ]
     if ends:
         columns = ["environment steps/s, all members", "one population", f"{at_once} at once"]
