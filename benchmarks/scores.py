@@ -25,14 +25,21 @@ TASKS = {
 }
 
 
+AS_THEIRS = {
+    # What Stable-Baselines3 has where nobody says otherwise, and we have not.
+    "dqn": {"epsilon_start": 1.0, "epsilon_share": 0.1},
+    "sac": {
+        "activation": "relu", "actor_lr_scale": 1.0, "first_temperature": 1.0, "max_grad_norm": 1e6,
+    },
+}  # fmt: skip
+
+
 def ours(algorithm: str) -> list[float]:
     """The mean return of 100 greedy episodes of every seed."""
     import headwise as hw
 
     _, env, view, factorization = TASKS[algorithm]
-    settings = dict(SETTINGS[algorithm])
-    if algorithm == "dqn":
-        settings |= {"epsilon_start": 1.0, "epsilon_share": 0.1}
+    settings = {**SETTINGS[algorithm], **AS_THEIRS.get(algorithm, {})}
     agent = hw.Agent(
         algorithm, f"headwise/{env}-v0", factorization=factorization, view=view,
         seeds=len(SEEDS), num_envs=16, **settings,

@@ -4,6 +4,9 @@
 
 PPO and DQN with shared-nomix, VDN and QPLEX critics; SAC as SAC-Concat (`shared`) and SAC-BDQ
 (`vdn`). 5 seeds, 100,000 steps. The presets differ in PPO alone, so the other families run once.
+
+Two cells are not the paper's: SAC-Concat with another activation, and with an actor that learns
+from the critics' value of every option. The label `change` sets them apart.
 """
 
 from dataclasses import replace
@@ -26,9 +29,12 @@ OFF_POLICY = {
 }
 """As the authors' runner had it: an update for each step of its 16 environments."""
 PPO_CELLS = (("shared", "uniform"), ("vdn", "range"), ("qplex", "grad"))
-OTHER_CELLS = (
-    (DQN(**OFF_POLICY, epsilon=0.1), ("shared", "vdn", "qplex")),
-    (SAC(**OFF_POLICY, target_entropy=0.1), ("shared", "vdn")),
+SAC_SETTINGS = {**OFF_POLICY, "target_entropy": 0.1}
+OTHER_CELLS = (  # a config, its critics, and how it departs from the paper
+    (DQN(**OFF_POLICY, epsilon=0.1), ("shared", "vdn", "qplex"), ""),
+    (SAC(**SAC_SETTINGS), ("shared", "vdn"), ""),
+    (SAC(**SAC_SETTINGS, activation="relu"), ("shared",), "relu"),
+    (SAC(**SAC_SETTINGS, actor_gradient="counterfactual"), ("shared",), "counterfactual"),
 )
 
 
@@ -37,7 +43,7 @@ def make(
 ) -> Study:
     """The study; `smoke` is the same with tiny budgets and one seed."""
     cells = [ppo_cell(preset, *cell, smoke) for preset in presets for cell in PPO_CELLS]
-    for config, critics in OTHER_CELLS:
+    for config, critics, change in OTHER_CELLS:
         if smoke:
             config = replace(config, warmup=64, batch_size=32)
         cells += [
@@ -48,7 +54,10 @@ def make(
                 view="discrete",
                 steps=SMOKE_STEPS if smoke else STEPS,
                 num_envs=SMOKE_ENVS if smoke else 16,
-                labels={"critic": "nomix" if critic == "shared" else critic},
+                labels={
+                    "critic": "nomix" if critic == "shared" else critic,
+                    **({"change": change} if change else {}),
+                },
             )
             for critic in critics
         ]

@@ -18,7 +18,7 @@ from benchmarks import paper  # noqa: E402
 from headwise.errors import EnvError  # noqa: E402
 from headwise.study.load import load_study  # noqa: E402
 from headwise.study.planner import pack_runs  # noqa: E402
-from headwise.training.loop import Loop
+from headwise.training.loop import Loop  # noqa: E402
 from headwise.training.pace import Readiness  # noqa: E402
 
 STUDY = str(ROOT / "studies" / "paper.py")

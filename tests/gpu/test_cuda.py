@@ -27,6 +27,9 @@ CELLS = [
     for view in ("discrete", "hybrid")
     if not (name == "joint" and view == "hybrid" and algorithm != "dqn")
 ]
+WITH_SETTINGS = [(*cell, {}) for cell in CELLS] + [
+    ("sac", "shared", view, {"actor_gradient": "counterfactual"}) for view in ("discrete", "hybrid")
+]
 
 
 def loop_on(device, algorithm, name, view, **more):
@@ -76,10 +79,10 @@ def test_adam_is_equal(max_norm):
         torch.testing.assert_close(steps["cuda"][name], expected, rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("algorithm", "name", "view"), CELLS)
-def test_an_update_is_equal_to_rounding(algorithm, name, view):
+@pytest.mark.parametrize(("algorithm", "name", "view", "more"), WITH_SETTINGS)
+def test_an_update_is_equal_to_rounding(algorithm, name, view, more):
     """The same batch, from the same parameters, on both devices."""
-    here, there = (loop_on(device, algorithm, name, view) for device in ("cpu", "cuda"))
+    here, there = (loop_on(device, algorithm, name, view, **more) for device in ("cpu", "cuda"))
     here.run(64)
     if algorithm == "ppo":
         caught, update = [], here.algorithm.update
@@ -110,13 +113,13 @@ def test_an_update_is_equal_to_rounding(algorithm, name, view):
             torch.testing.assert_close(found[key].cpu(), x, rtol=2e-3, atol=2e-4, msg=key)
 
 
-@pytest.mark.parametrize(("algorithm", "name", "view"), CELLS)
-def test_captured_equals_eager(algorithm, name, view, monkeypatch):
+@pytest.mark.parametrize(("algorithm", "name", "view", "more"), WITH_SETTINGS)
+def test_captured_equals_eager(algorithm, name, view, more, monkeypatch):
     """A graph does what the same code does without one: the same actions, the same learning."""
     states = []
     for warm_up in (capture.WARM_UP, 10**9):
         monkeypatch.setattr(capture, "WARM_UP", warm_up)
-        loop = loop_on("cuda", algorithm, name, view)
+        loop = loop_on("cuda", algorithm, name, view, **more)
         loop.run(640)
         assert loop.algorithm.alive.all()
         states.append(loop.algorithm.state_dict() | {"obs": loop.obs})

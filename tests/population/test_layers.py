@@ -4,7 +4,17 @@ import pytest
 import torch
 from torch import nn
 
-from headwise.population import Initializer, Keys, LayerNorm, Linear, lift
+from headwise.population import (
+    Initializer,
+    Keys,
+    LayerNorm,
+    Linear,
+    Packed,
+    Stream,
+    held_constant,
+    lift,
+    straight_gradients,
+)
 
 
 def initializer(members=3):
@@ -104,3 +114,61 @@ def test_a_member_computes_the_same_alone_and_in_company(threads, batch, inputs,
             assert torch.equal(mine[0], grad[p])
     finally:
         torch.set_num_threads(before)
+
+
+# --- gradients that layers add up themselves ------------------------------------------------------
+
+
+def some_network():
+    init = initializer()
+    sizes = ((5, 8, (2,)), (8, 20, (2,)), (20, 1, ()))
+    layers = nn.ModuleList(Linear(init, a, b, copies=copies) for a, b, copies in sizes)
+    return layers, Packed(layers)
+
+
+def some_loss(layers, x):
+    """By every way to call a layer: all copies, one of them, some outputs, a single output."""
+    first = layers[0](x.unsqueeze(1).expand(-1, 2, -1, -1), "relu")
+    second = layers[1](first, "tanh")
+    one = layers[1].one(1, first[:, 0], "elu")
+    few = layers[1].first(6, first, "tanh").square().sum()
+    return layers[2](second[:, 1] + one).square().sum() + few
+
+
+def test_layers_add_up_the_same_gradients_as_autograd():
+    x = Keys(range(3)).uniform(Stream.ACT, 1, (7, 5))
+    layers, packed = some_network()
+    torch.autograd.backward(some_loss(layers, x))
+    expected = packed.grads.clone()
+    assert (expected != 0).any()
+    packed.zero_grad()
+    with straight_gradients():
+        loss = some_loss(layers, x)
+    torch.autograd.backward(loss)
+    torch.testing.assert_close(packed.grads, expected, rtol=1e-5, atol=1e-6)
+    with straight_gradients():  # they add up, like autograd's
+        loss = some_loss(layers, x)
+    torch.autograd.backward(loss)
+    torch.testing.assert_close(packed.grads, 2 * expected, rtol=1e-5, atol=1e-6)
+
+
+def test_outside_gradients_are_autograds_own():
+    x = Keys(range(3)).uniform(Stream.ACT, 1, (7, 5))
+    layers, packed = some_network()
+    with straight_gradients(), straight_gradients():
+        pass
+    (grad,) = torch.autograd.grad(some_loss(layers, x), layers[0].weight)
+    assert (grad != 0).any()
+    assert (packed.grads == 0).all()
+
+
+def test_what_is_held_constant_passes_gradients_on():
+    x = Keys(range(3)).uniform(Stream.ACT, 1, (7, 5)).requires_grad_()
+    layers, packed = some_network()
+    (expected,) = torch.autograd.grad(some_loss(layers, x), x)
+    with straight_gradients(), held_constant(packed):
+        loss = some_loss(layers, x)
+    torch.autograd.backward(loss)
+    torch.testing.assert_close(x.grad, expected)
+    assert (packed.grads == 0).all()
+    assert all(parameter.requires_grad for parameter in packed.parameters)

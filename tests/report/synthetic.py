@@ -160,7 +160,8 @@ def decoupler_run(algorithm, factorization, estimator, seed, final, steps=100_00
     settings = {"importance": estimator, "gae_lambda": 0.95, **rest.get("settings", {})}
     c = config(
         "ContextualDecoupler", algorithm, factorization, seed, steps,
-        settings=settings if algorithm == "ppo" else {}, labels=rest.get("labels", {}),
+        settings=settings if algorithm == "ppo" else rest.get("settings", {}),
+        labels=rest.get("labels", {}),
     )  # fmt: skip
     rng = np.random.default_rng(int(run_id(c), 16) + rest.get("shift", 0))
     step, returns = rising(rng, -68, final + rng.normal(0, 1.5), steps, 1000)
@@ -206,6 +207,11 @@ def cross_family(folder, seeds=5):
         decoupler_run(a, f, "range" if f == "vdn" else "grad", seed, final,
                       labels={"preset": "sound"} if a == "ppo" else {})
         for (a, f), final in ends.items() for seed in range(seeds)
+    ]  # fmt: skip
+    runs += [  # what the paper does not have
+        decoupler_run("sac", "shared", "", seed, final, settings={"change": change},
+                      labels={"change": change})
+        for change, final in (("relu", 75), ("counterfactual", 96)) for seed in range(seeds)
     ]  # fmt: skip
     return write_store(folder, "families", runs)
 

@@ -11,6 +11,7 @@ import synthetic
 from headwise.report.claims import Claim, Evidence, Measurement, Verdict, all_claims, judge, ledger
 from headwise.report.claims.measurement import of_difference, of_samples
 from headwise.report.decoupler import decouplers_of, last_third, steps_to
+from headwise.report.figures.decoupler import decoupler_figures
 from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError
 from headwise.report.write import gather
@@ -124,6 +125,27 @@ def test_the_ledger_of_a_reproduction(studies):
     gain = found["critic-gain", "as_published"].measurement
     assert gain.low < gain.value < gain.high
     assert gain.value == pytest.approx((82.3 + 85.3) / 2 - 6.7, abs=3)
+
+
+def test_cells_that_depart_from_the_paper_are_not_taken_for_its_own(studies):
+    store = studies["families"]
+    evidence = gather([store])
+    found = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    assert found["end-sac-shared"].verdict == Verdict.HOLDS
+    assert found["end-sac-shared"].measurement.value == pytest.approx(50, abs=4)
+    assert found["helps-sac"].measurement.value == pytest.approx(98 - 50, abs=6)
+    (study,) = decouplers_of(store.name, store.runs)
+    other = study.find(algorithm="sac", factorization="shared", change="counterfactual")
+    assert [run.seed for run in other] == [0, 1, 2, 3, 4]
+    assert np.mean([run.number("final_smoothed") for run in other]) == pytest.approx(96, abs=6)
+    (figure,) = decoupler_figures(study)
+    (panel,) = [panel for panel in figure.panels if panel.title == "SAC"]
+    assert [(line.label, line.dash, line.num_runs) for line in panel.series] == [
+        ("SAC-Concat", "solid", 5),
+        ("SAC-Concat (counterfactual)", "dash", 5),
+        ("SAC-Concat (relu)", "dot", 5),
+        ("SAC-BDQ", "solid", 5),
+    ]
 
 
 def test_a_smoke_study_decides_nothing(tmp_path):

@@ -13,7 +13,7 @@ from headwise.study.planner import pack_runs
 STUDIES = Path(__file__).parents[2] / "studies"
 CELLS = {  # and seeds
     "decoupler_factorial": (14, 16),
-    "decoupler_cross_family": (11, 5),
+    "decoupler_cross_family": (13, 5),
     "importance_recovery": (16, 5),
     "lambda_sweep": (20, 8),
     "paper": (220, 5),

@@ -50,7 +50,7 @@ class Layout:
         self._position = torch.where(mask, position, 0).flatten().to(device)
         self.bounds = torch.tensor([0, *self.sizes]).cumsum(0).int().to(device)
         """Where each Choice head's options begin and end among all, (D + 1,)."""
-        place, number = torch.nonzero(mask).split(1, dim=-1)  # of all options, (total, 1) each
+        place, number = torch.nonzero(mask).unsqueeze(-1).unbind(-2)  # of all options, (total, 1)
         owner = torch.nonzero(is_choice).flatten()[place]
         self._is_own = (owner == torch.arange(self.num_heads)).to(device)
         self._number = number.float().to(device)

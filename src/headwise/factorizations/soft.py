@@ -36,6 +36,8 @@ class Soft(Protocol):
 
     actor: Any
     """The module that the actor's loss trains, or None where the critic itself is the policy."""
+    actor_has_options: bool
+    """Whether options are drawn by the actor, which must learn them, and not by the critic."""
     num_columns: int
     """Values for one action (G): 1, or H where each head has its own."""
     num_uniforms: int

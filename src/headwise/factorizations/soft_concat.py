@@ -46,7 +46,12 @@ class ActionCritic(nn.Module):
 
 
 class ConcatSoft:
-    """One value of the whole action; discrete heads are relaxed in the actor's loss."""
+    """One value of the whole action, and an actor that learns its options from it.
+
+    `straight_through` relaxes options and follows the critics' slope at the action drawn: one
+    evaluation, but biased. `counterfactual` asks the critics for every option of a head, the other
+    heads as drawn: unbiased, for as many evaluations as there are options.
+    """
 
     num_columns = 1
 
@@ -56,7 +61,10 @@ class ConcatSoft:
         self._embedding = Prefix(self.layout)
         self.actor: Any = make_actor(blueprint)
         self.num_uniforms: int = self.actor.num_uniforms
-        self._num_gumbel = self.layout.num_choices * self.layout.max_options
+        self.actor_has_options = self.layout.num_choices > 0
+        self._counterfactual = blueprint.actor_gradient == "counterfactual"
+        relaxed = 0 if self._counterfactual else self.layout.num_choices
+        self._num_gumbel = relaxed * self.layout.max_options
         self.num_noise = self._num_gumbel + self.num_uniforms
 
     def make_critic(self) -> ActionCritic:
@@ -102,19 +110,37 @@ class ConcatSoft:
         gumbel_temperature: Tensor,
         legal: Tensor | None,
     ) -> ActorLoss:
-        """Minus the value of a differentiable action and of its randomness."""
+        """Minus the value of what the actor does and of its randomness."""
         raw, judged = self.actor.sample(obs, noise[..., self._num_gumbel :], legal)
         heads, unit = judged.heads, self.actor.to_unit(raw)
         if heads.log_probs is None:
-            embedded = self._embedding.embed(unit)
+            value = lesser(self.predict(critic, obs, unit))
+        elif self._counterfactual:
+            value = self._expected(critic, obs, unit, heads.log_probs)
         else:
             gumbel = noise[..., : self._num_gumbel].reshape(heads.log_probs.shape)
             options = straight_through(heads.log_probs, gumbel, gumbel_temperature)
             embedded = self._embedding.embed_relaxed(options, unit)
-        value = lesser(critic(twice(torch.cat([obs, embedded], dim=-1))))
+            value = lesser(critic(twice(torch.cat([obs, embedded], dim=-1))))
         entropy = self._entropy(heads, judged.log_prob)
         gain = value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
         return ActorLoss(-member_mean(gain), entropy, heads.activity())
+
+    def _expected(self, critic: Any, obs: Tensor, unit: Tensor, log_probs: Tensor) -> Tensor:
+        """What each Choice head may expect while the other heads are as drawn, summed, (P, B, 1).
+
+        Its gradient by the actor is that of the expected value, on average over draws. Numbers of
+        Range heads have theirs through the critics at the action drawn.
+        """
+        with torch.no_grad():
+            actions = self.layout.each_option(unit)
+            states = obs.unsqueeze(-2).expand(*actions.shape[:-1], obs.shape[-1])
+            q = lesser(self.predict(critic, states.flatten(-3, -2), actions.flatten(-3, -2)))
+            q = self.layout.pad(q.view(actions.shape[:-1]))
+        value = (log_probs.exp() * q).sum((-2, -1)).unsqueeze(-1)
+        if self.layout.num_ranges:
+            value = value + lesser(self.predict(critic, obs, unit))
+        return value
 
     def _entropy(self, heads: Heads, log_prob: Tensor) -> Tensor:
         """Of each head: exact for a Choice, minus the log-density drawn for a Range."""

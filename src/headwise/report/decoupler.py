@@ -37,7 +37,11 @@ class Decoupler:
         return f"{PRESETS[self.preset]} settings" if self.preset in PRESETS else self.preset
 
     def find(self, **traits: object) -> list[RunRecord]:
-        """The runs with these traits, by seed; raises if there are none, or two with one seed."""
+        """The runs with these traits, by seed; raises if there are none, or two with one seed.
+
+        Runs that depart from the paper are found only if `change` asks for them.
+        """
+        traits.setdefault("change", "")
         found = [
             run
             for run in self.runs

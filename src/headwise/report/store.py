@@ -102,6 +102,11 @@ class RunRecord:
         return "offline" if self.settings.get("offline_rows") else "online"
 
     @property
+    def change(self) -> str:
+        """How a cell departs from the paper's, in a word; nothing where it does not."""
+        return str(self.labels.get("change", ""))
+
+    @property
     def variant(self) -> str:
         """All further labels in one text: what sets apart cells that are otherwise alike."""
         labels = self.labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -88,13 +89,16 @@ def _families(study: Decoupler) -> Figure:
     panels = []
     for a in in_order((run.algorithm for run in study.runs), ALGORITHMS):
         series = []
-        kinds = in_order((r.factorization for r in study.runs if r.algorithm == a), FACTORIZATIONS)
-        for f in kinds:
-            runs = _runs(study, algorithm=a, factorization=f)
-            if not runs:
-                continue
-            curve = _curve(runs, points, f"families/{study.preset}/{a}/{f}")
-            series.append(Series(f, method_name(a, f), **curve))  # type: ignore[arg-type]
+        mine = [run for run in study.runs if run.algorithm == a]
+        for f in in_order((run.factorization for run in mine), FACTORIZATIONS):
+            changes = sorted({run.change for run in mine if run.factorization == f})
+            for change, dash in zip(changes, itertools.cycle(DASHES), strict=False):
+                runs = _runs(study, algorithm=a, factorization=f, change=change)
+                if not runs:
+                    continue
+                label = method_name(a, f) + (f" ({change})" if change else "")
+                curve = _curve(runs, points, f"families/{study.preset}/{a}/{f}/{change}".strip("/"))
+                series.append(Series(f, label, dash=dash, **curve))  # type: ignore[arg-type]
         panels.append(
             Lines(ALGORITHMS.get(a, a), points, tuple(series), "environment steps",
                   "smoothed return", tags={"algorithm": a})
