@@ -10,9 +10,8 @@ on Platform, and on the other environments one of each in every view (DQN vdn, S
 from dataclasses import replace
 from typing import Literal
 
-from paper import FACTORIZATIONS, cells, smaller, with_budgets, with_hyperparameters
-
 from headwise.study import Study
+from paper import FACTORIZATIONS, cells, smaller, with_budgets, with_hyperparameters
 
 OTHERS = ("push", "shoot-dep", "shoot-indep", "lander")
 

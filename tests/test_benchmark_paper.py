@@ -130,7 +130,12 @@ def test_interrupted_it_keeps_what_it_has(how, written, monkeypatch):
 
     monkeypatch.setattr(paper.Bench, "measure", measure)
     monkeypatch.setattr(paper, "end_to_end", lambda bench, pack: ["a cell", "1,000", "2,000"])
-    text = paper.run(None, rounds=1, seconds=0.1, command="it", device="cpu", at_once=2)
+    # A process in the background of a shell script was told to ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        text = paper.run(None, rounds=1, seconds=0.1, command="it", device="cpu", at_once=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert "2 of 220 cells (10 runs)" in text
     assert "| a cell | 1,000 | 2,000 |" in text
     assert written["paper"].startswith("## The paper study, projected")

@@ -123,7 +123,7 @@ def test_what_replay_draws_took_place(way):
     batch = memory.sample(torch.rand(2, 400, 2), torch.tensor([0.9, 0.9]))
     for row in np.ndindex(2, 400):
         o, n = batch.obs[row].numpy(), batch.next_obs[row].numpy()
-        end, action = bool(batch.terminated[row]), float(batch.action[row][0])
+        end, action = bool(batch.discount[row] == 0.0), float(batch.action[row][0])
         check_transition(o, action, float(batch.reward[row]), n, end, truncated=False)
     env.close()
 
