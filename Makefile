@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-CPP := $(wildcard cpp/*.cpp cpp/*/*.h tests/fuzz/*.cpp)
+CPP := $(wildcard cpp/*.cpp cpp/*.h cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
 CODE := src tests examples benchmarks studies tools
 

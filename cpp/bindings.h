@@ -1,0 +1,16 @@
+// What both files of bindings need: arrays, and the half that the other file has.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+namespace headwise {
+
+template <class T, long... Shape>
+using Array =
+    nanobind::ndarray<T, nanobind::shape<Shape...>, nanobind::c_contig, nanobind::device::cpu>;
+
+// Adds what learners call: random numbers, Adam, tanh, the mixture and PPO's loss.
+void bind_learners(nanobind::module_& m);
+
+}  // namespace headwise
