@@ -272,9 +272,10 @@ class Loop:
             state["normaliser"] = self.normaliser.state_dict()
         if self.obs is not None:
             state["memory"] = self.memory.state_dict()
-            state["now"] = {"obs": self.obs}
+            # On a GPU what is seen next is written to the same place, so it is copied.
+            state["now"] = {"obs": self.obs.clone()}
             if self.legal is not None:
-                state["now"]["legal"] = self.legal
+                state["now"]["legal"] = self.legal.clone()
             if self.env.can_snapshot:
                 snapshot = np.frombuffer(self.env.snapshot(), dtype=np.uint8)
                 state["env"] = {"snapshot": torch.from_numpy(snapshot.copy())}

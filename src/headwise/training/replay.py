@@ -14,7 +14,6 @@ from headwise.training.transition import Transition
 _NUMBERS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
 _MASKS = ("legal", "next_legal")
 _FLAGS = ("terminated", "truncated")
-_FOLLOWED = ("reward", "next_obs", "terminated", "truncated")
 
 
 class Replay:
