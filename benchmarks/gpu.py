@@ -14,6 +14,7 @@ from headwise.algorithms import algorithms
 from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.device import let_streams_run_apart
 from headwise.training.loop import Loop
 
 CELLS = (
@@ -68,9 +69,10 @@ def microseconds(cell: tuple[str, str, str, str], members: int, populations: int
 
 def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
     """Measures every cell and renews RESULTS.md."""
+    let_streams_run_apart()
     if not torch.cuda.is_available():
         return "There is no CUDA device to measure."
-    rows = []
+    rows: list[list[str]] = []
     for precision in PRECISIONS:
         torch.set_float32_matmul_precision(precision)
         for cell in CELLS:
@@ -81,11 +83,17 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
                  f"{by_size[-1] / by_size[0]:.2f}"]
             )  # fmt: skip
             sys.stderr.write(" | ".join(rows[-1]) + "\n")
+            renew("gpu", section(rows, command))  # whatever comes, this is kept
+    return section(rows, command)
+
+
+def section(rows: list[list[str]], command: str) -> str:
+    """The section of RESULTS.md."""
     columns = [
         "update", "products in", *(f"P = {members}" for members in MEMBERS),
         *(f"P = 5, {n} at once" for n in POPULATIONS[1:]), "64 to 1",
     ]  # fmt: skip
-    section = "\n\n".join(
+    return "\n\n".join(
         [
             "## Updates on a GPU",
             "Microseconds of one update of one population, captured as CUDA graphs; [256, 256], "
@@ -96,5 +104,3 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
             table(columns, rows),
         ]
     )
-    renew("gpu", section)
-    return section

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +21,7 @@ from headwise.study.load import load_study
 from headwise.study.planner import Pack, choose, pack_runs
 from headwise.study.progress import duration
 from headwise.study.train import POINTS, make_pack_loop
+from headwise.training.device import let_streams_run_apart
 from headwise.training.loop import Loop
 from headwise.training.pace import FEW_ROWS, get_ready, seconds_per_step
 from headwise.training.report import metric_columns
@@ -108,7 +110,8 @@ class Bench:
             for index, loop, cell in loops:
                 with self.place(index):
                     cell.alone = seconds_per_step(loop, self.seconds)
-            self._all_together(loops)
+            with ThreadPoolExecutor(self.at_once) as aside:
+                self._all_together(loops, aside)
         finally:
             for _, loop, _ in loops:
                 loop.env.close()
@@ -129,10 +132,15 @@ class Bench:
         cell.reporting = POINTS * (time.perf_counter() - start)
         return loop
 
-    def _all_together(self, loops: Sequence[tuple[int, Loop, Measured]]) -> None:
+    def _all_together(
+        self, loops: Sequence[tuple[int, Loop, Measured]], aside: ThreadPoolExecutor
+    ) -> None:
         """By turns, as the executor trains them; each gets as far as it can in the same time."""
         trainings = [
-            Turns(loop.turns(sys.maxsize), self.streams[index] if self.streams else None)
+            Turns(
+                loop.turns(sys.maxsize, aside),
+                self.streams[index] if self.streams else None,
+            )
             for index, loop, _ in loops
         ]
         first = [loop.env_steps for _, loop, _ in loops]
@@ -169,6 +177,7 @@ def run(
     at_once: int = AT_ONCE,
 ) -> str:
     """Measures all cells, or those that match, and renews RESULTS.md if it was all of them."""
+    let_streams_run_apart()
     if device != "cpu" and not torch.cuda.is_available():
         return "There is no CUDA device to measure; give --device cpu, and --cells for some cells."
     runs = load_study(str(ROOT / "studies" / "paper.py")).runs()

@@ -93,8 +93,8 @@ def test_cells_are_measured_alone_and_together(tiny, monkeypatch):
 
 
 def test_what_goes_wrong_in_a_turn_is_told(tiny, monkeypatch):
-    def broken(loop, env_steps):
-        yield
+    def broken(loop, env_steps, aside):
+        yield lambda: True
         raise RuntimeError("broken")
 
     monkeypatch.setattr(Loop, "turns", broken)

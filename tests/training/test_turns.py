@@ -1,58 +1,73 @@
-"""Trainings by turns, with made-up streams; tests/gpu has real ones."""
+"""Trainings by turns, with made-up waiting; tests/gpu has real streams."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from headwise.algorithms import algorithms
 from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.loop import SLOW
 from headwise.training.turns import Turns, one_round
 
 
-class Stream:
-    """Has done its work when told so."""
+class Gate:
+    """Open when told so."""
 
-    def __init__(self, done):
-        self.done = done
+    def __init__(self, is_open):
+        self.is_open = is_open
 
-    def query(self):
-        return self.done
+    def __call__(self):
+        return self.is_open
 
 
-def counting(to, log, name):
+def counting(to, log, name, gate=None):
     for number in range(to):
         log.append((name, number))
-        yield
+        yield gate or Gate(True)
     return name.upper()
 
 
-def test_whoever_need_not_wait_goes_on(monkeypatch):
-    monkeypatch.setattr("torch.cuda.set_stream", lambda stream: None)
-    log = []
-    quick, slow = Turns(counting(3, log, "q"), Stream(True)), Turns(counting(2, log, "s"))
-    slow.stream = Stream(False)
+def test_whoever_need_not_wait_goes_on():
+    log, gate = [], Gate(False)
+    quick, slow = Turns(counting(4, log, "q")), Turns(counting(2, log, "s", gate))
     both = [slow, quick]
     assert one_round(both) == []
+    assert log == [("s", 0), ("q", 0)]
     assert one_round(both) == []
-    assert log == [("q", 0), ("q", 1)]
-    slow.stream.done = True
     assert one_round(both) == []
-    assert log[2:] == [("s", 0), ("q", 2)]
-    assert one_round(both) == [quick]
-    assert quick.result == "Q"
+    assert log[2:] == [("q", 1), ("q", 2)]
+    gate.is_open = True
+    assert one_round(both) == []
+    assert log[4:] == [("s", 1), ("q", 3)]
+    assert one_round(both) == [slow, quick]
+    assert (slow.result, quick.result) == ("S", "Q")
 
 
-def test_if_all_wait_the_first_is_waited_for(monkeypatch):
-    monkeypatch.setattr("torch.cuda.set_stream", lambda stream: None)
-    log = []
-    all_wait = [Turns(counting(1, log, name), Stream(False)) for name in "ab"]
+def test_if_all_wait_nobody_is_waited_for():
+    log, gate = [], Gate(False)
+    all_wait = [Turns(counting(2, log, name, gate)) for name in "ab"]
+    one_round(all_wait)
+    begun = time.perf_counter()
     assert one_round(all_wait) == []
-    assert log == [("a", 0)]
+    assert time.perf_counter() - begun < 0.5
+    assert log == [("a", 0), ("b", 0)]
+
+
+def test_each_goes_on_on_its_stream(monkeypatch):
+    used = []
+    monkeypatch.setattr("torch.cuda.set_stream", used.append)
+    one_round([Turns(counting(1, [], "a"), "first"), Turns(counting(1, [], "b"), "second")])
+    assert used == ["first", "second"]
 
 
 def test_an_error_ends_one_training_alone():
     def dies():
-        yield
+        yield Gate(True)
         raise ValueError("no more")
 
     log = []
@@ -65,22 +80,80 @@ def test_an_error_ends_one_training_alone():
     assert good.error is None
 
 
-def test_loops_trained_by_turns_are_those_trained_one_by_one():
-    def made(seed):
-        config = algorithms.get("dqn")(hidden=(16, 16), warmup=64, replay=500, batch_size=16)
-        env = make_vec("HybridShoot", (seed,), 4, num_threads=1)
-        return make_loop(env, config, factorizations.get("vdn")(), (seed,), 400)
+def made(seed):
+    config = algorithms.get("dqn")(hidden=(16, 16), warmup=64, replay=500, batch_size=16)
+    env = make_vec("HybridShoot", (seed,), 4, num_threads=1)
+    return make_loop(env, config, factorizations.get("vdn")(), (seed,), 400)
 
+
+class Sluggish:
+    """The same environment with more time for a step; it remembers which threads took them."""
+
+    def __init__(self, env):
+        self._env = env
+        self.threads = set()
+        self.stepping = False
+
+    def step(self, action):
+        self.stepping = True
+        self.threads.add(threading.get_ident())
+        time.sleep(2 * SLOW)
+        step = self._env.step(action)
+        self.stepping = False
+        return step
+
+    def __getattr__(self, name):
+        return getattr(self._env, name)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_loops_trained_by_turns_are_those_trained_one_by_one(slow):
     alone, together = [made(seed) for seed in (1, 2)], [made(seed) for seed in (1, 2)]
     for loop in alone:
         loop.run(200)
-    left = [Turns(loop.turns(200)) for loop in together]
-    while left:
-        over = one_round(left)
-        left = [training for training in left if training not in over]
+    if slow:
+        for loop in together:
+            loop.env = Sluggish(loop.env)
+    with ThreadPoolExecutor(2) as aside:
+        left = [Turns(loop.turns(200, aside)) for loop in together]
+        while left:
+            over = one_round(left)
+            left = [training for training in left if training not in over]
     for one, other in zip(alone, together, strict=True):
         assert one.env_steps == other.env_steps == 200
         assert one.updates == other.updates
         state, expected = other.algorithm.state_dict(), one.algorithm.state_dict()
         for name, x in expected.items():
             np.testing.assert_array_equal(state[name], x)
+        if slow:
+            assert threading.get_ident() not in other.env.threads
+
+
+def test_a_quick_environment_needs_no_thread():
+    class Nobody:
+        """Threads that are asked once: before the first step nothing is known."""
+
+        asked = 0
+
+        def submit(self, function, *arguments):
+            self.asked += 1
+            with ThreadPoolExecutor(1) as real:
+                return real.submit(function, *arguments)
+
+    aside, loop = Nobody(), made(1)
+    for _ in loop.turns(200, aside):
+        pass
+    assert loop.env_steps == 200
+    assert aside.asked < 10  # a step of 4 slots takes microseconds, unless something comes between
+
+
+def test_a_training_that_is_given_up_leaves_no_step_half_done():
+    loop = made(1)
+    loop.env = env = Sluggish(loop.env)
+    with ThreadPoolExecutor(1) as aside:
+        turns = loop.turns(200, aside)
+        next(turns)  # actions
+        next(turns)  # the step is under way
+        turns.close()
+        assert env.threads
+        assert not env.stepping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -142,6 +142,26 @@ class Algorithm(Protocol):
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
+
+
+@runtime_checkable
+class InPasses(Protocol):
+    """A learner whose update goes over the same data several times.
+
+    `update` is `begin`, `go_over` for all passes but one, and `finish`. As one piece of captured
+    code it would be thousands of kernels long, and take seconds to capture.
+    """
+
+    num_passes: int
+
+    def begin(self, batch: RolloutBatch, draws: Draws) -> Metrics:
+        """Takes in a batch; what it reports is known before any pass."""
+
+    def go_over(self) -> None:
+        """One pass."""
+
+    def finish(self) -> Metrics:
+        """The last pass, with what the passes have to report."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from torch import Tensor
 
 from headwise.population import Draws, Stream, latest_rows, slice_rows, take_rows
 
 _KEPT = ("obs", "raw", "bins", "reward", "next_obs", "terminated", "valid", "legal")
+
+PastRows: TypeAlias = Callable[[int, int, int], dict[str, Tensor]]
+"""Rows drawn from the past, by (epoch, start, size)."""
 
 
 class OfflineRows:
@@ -35,10 +39,8 @@ class OfflineRows:
         names = [name for name in _KEPT if f"past_{name}" in state]
         self.rows = {name: state[f"past_{name}"].clone() for name in names}
 
-    def draw(
-        self, draws: Draws, epochs: int, num_rows: int
-    ) -> Callable[[int, int, int], dict[str, Tensor]]:
-        """As many rows for each epoch as a rollout has, found by (epoch, start, size)."""
+    def draw(self, draws: Draws, epochs: int, num_rows: int) -> PastRows:
+        """As many rows for each epoch as a rollout has."""
         size = self.rows["obs"].shape[1]
         index = (draws.uniform(Stream.REPLAY, epochs, num_rows) * size).long()
 

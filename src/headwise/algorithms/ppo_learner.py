@@ -6,6 +6,7 @@ share of every residual, by how much the head mattered in that state.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,7 +30,7 @@ from headwise.algorithms.diagnostics import (
 )
 from headwise.algorithms.importance import annealed_alpha, importance_weights
 from headwise.algorithms.inspect import inspectors
-from headwise.algorithms.offline import OfflineRows
+from headwise.algorithms.offline import OfflineRows, PastRows
 from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.returns import td_target
 from headwise.factorizations.base import Blueprint, Judged, offered
@@ -40,6 +41,7 @@ from headwise.population import (
     Clock,
     Draws,
     Initializer,
+    Kept,
     Packed,
     Stream,
     along,
@@ -50,6 +52,7 @@ from headwise.population import (
     row_shares,
     shuffled,
     straight_gradients,
+    take_rows,
 )
 
 if TYPE_CHECKING:
@@ -114,6 +117,10 @@ class PPOLearner:
         self.importance: Importance = default if config.importance == "auto" else config.importance
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
+        self.num_passes = config.epochs
+        self._rollout = Kept()
+        self._pass = torch.zeros(1, dtype=torch.int64, device=task.device)
+        self._past: PastRows | None = None
 
     # --- acting ---------------------------------------------------------------------------------
 
@@ -152,30 +159,58 @@ class PPOLearner:
     def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
         """Several passes over a rollout in shuffled minibatches."""
         assert isinstance(batch, RolloutBatch)
+        metrics = self.begin(batch, draws)
+        for _ in range(self.num_passes - 1):
+            self.go_over()
+        metrics |= self.finish()
+        return lambda: metrics
+
+    def begin(self, batch: RolloutBatch, draws: Draws) -> Metrics:
+        """Advantages and targets of a rollout, and the order of its rows in every pass."""
         rows, metrics = self._prepare(batch)
         num_rows = rows["obs"].shape[-2]
-        orders = shuffled(draws.uniform(Stream.SHUFFLE, self.config.epochs, num_rows))
-        means = RunningMeans()
-        past = None
+        orders = shuffled(draws.uniform(Stream.SHUFFLE, self.num_passes, num_rows))
         if self.offline is not None and self.branching:
             self.offline.add(rows | _successors(batch))
-            past = self.offline.draw(draws, self.config.epochs, num_rows)
-        for epoch in range(self.config.epochs):
-            last = epoch == self.config.epochs - 1
-            parts = batches_in_order(rows, orders[..., epoch, :], self.config.minibatch)
-            for k, part in enumerate(parts):
-                if past is not None:
-                    part |= past(epoch, k * self.config.minibatch, part["obs"].shape[-2])
-                if epoch == 0 and k == 0:
-                    metrics |= self._diagnose(part)
-                with straight_gradients():
-                    loss, numbers = self._loss(part, report=last)
-                torch.autograd.backward(loss.sum())
-                self.optimiser.step()
-                if last:
-                    means.add(numbers)
+            self._past = self.offline.draw(draws, self.num_passes, num_rows)
+        first = orders[..., 0, : self.config.minibatch]
+        metrics |= self._diagnose({name: take_rows(x, first) for name, x in rows.items()})
+        self._rollout.keep(rows | {"orders": orders})
+        self._pass.zero_()
+        return metrics
+
+    def go_over(self) -> None:
+        """One pass over the rollout."""
+        for part in self._minibatches():
+            self._step(part, report=False)
+
+    def finish(self) -> Metrics:
+        """The last pass; what it tells are means over its minibatches."""
+        means = RunningMeans()
+        for part in self._minibatches():
+            means.add(self._step(part, report=True))
         self.updates.advance()
-        return lambda: metrics | means.result() | {"train/grad_norm": self.optimiser.norm.clone()}
+        return means.result() | {"train/grad_norm": self.optimiser.norm.clone()}
+
+    def _minibatches(self) -> Iterator[Rows]:
+        """Those of the pass that has come."""
+        rows = dict(self._rollout.tensors)
+        order = rows.pop("orders").index_select(-2, self._pass).squeeze(-2)
+        parts = batches_in_order(rows, order, self.config.minibatch)
+        for k, part in enumerate(parts):
+            if self._past is not None:
+                epoch, size = int(self._pass), part["obs"].shape[-2]
+                part |= self._past(epoch, k * self.config.minibatch, size)
+            yield part
+        self._pass.add_(1)
+
+    def _step(self, part: Rows, *, report: bool) -> Metrics:
+        """A gradient step, and what it reports."""
+        with straight_gradients():
+            loss, metrics = self._loss(part, report=report)
+        torch.autograd.backward(loss.sum())
+        self.optimiser.step()
+        return metrics
 
     @torch.no_grad()
     def _prepare(self, batch: RolloutBatch) -> tuple[Rows, Metrics]:

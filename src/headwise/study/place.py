@@ -12,7 +12,7 @@ from headwise.study.estimate import measured_seconds
 from headwise.study.planner import Pack, pack_runs
 from headwise.study.run import Run
 from headwise.study.store import Store
-from headwise.training.device import AUTO, Choice, faster_device
+from headwise.training.device import AUTO, Choice, faster_device, let_streams_run_apart
 
 
 class Place(NamedTuple):
@@ -38,6 +38,7 @@ def choose_place(
         store: Where finished ones are.
         max_members: Runs packed into one population, at most.
     """
+    let_streams_run_apart()
     choice = Choice(device)
     if device == AUTO:
         choice = _choice(executor, runs, store, max_members)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from headwise.training.build import make_loop
 from headwise.training.loop import Loop
 from headwise.training.report import metric_columns
 from headwise.training.threads import training_threads
+from headwise.training.turns import Question
 
 POINTS = 200
 """How often metrics are kept over a run, at most."""
@@ -68,8 +70,9 @@ def train_by_turns(
     on_steps: Callable[[int], None] | None = None,
     *,
     keep_checkpoints: bool = False,
-) -> Generator[None, None, list[RunResult]]:
-    """Trains all runs of a pack in one population, pausing whenever it waits for the device.
+    aside: Executor | None = None,
+) -> Generator[Question, None, list[RunResult]]:
+    """Trains all runs of a pack in one population, pausing whenever it would wait.
 
     Args:
         pack: The runs.
@@ -77,6 +80,7 @@ def train_by_turns(
         device: Where the learner lives.
         on_steps: Called now and then with the environment steps that each member has taken.
         keep_checkpoints: Whether results come with a checkpoint of the trained agent.
+        aside: Threads for a slow environment.
     """
     start = time.perf_counter()
     loop = make_pack_loop(pack, device)
@@ -89,7 +93,7 @@ def train_by_turns(
         keeper = Keeper(pack, loop.env) if keep_checkpoints else None
         for part in range(1, POINTS + 1):
             with training_threads(len(pack.runs), loop.keys.device):
-                yield from loop.turns(math.ceil(pack.steps * part / POINTS))
+                yield from loop.turns(math.ceil(pack.steps * part / POINTS), aside)
             log.take(loop)
             for member in np.nonzero(~loop.algorithm.alive.cpu().numpy())[0].tolist():
                 diverged_at.setdefault(member, loop.env_steps)

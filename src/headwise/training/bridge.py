@@ -72,15 +72,22 @@ class Bridge:
             self._array = self._action.numpy()
         self._action.copy_(action, non_blocking=True)
 
+    def arrived(self) -> bool:
+        """Whether the actions sent last are here; `action` need not wait then."""
+        return self._device.type != "cuda" or self._queue().query()
+
     def action(self) -> NDArray[np.float32]:
         """The actions sent last; waits for them."""
         assert self._action is not None
         if self._device.type != "cuda":
             return self._action.cpu().numpy()
+        self._queue().synchronize()
+        return self._array
+
+    def _queue(self) -> torch.cuda.Stream:
         if self._stream is None:
             self._stream = torch.cuda.current_stream(self._device)
-        self._stream.synchronize()
-        return self._array
+        return self._stream
 
     def _allocate(self, step: StepBatch) -> None:
         """One run of bytes for all arrays, in page-locked memory and on the device."""

@@ -29,12 +29,20 @@ class Captured(Generic[T]):
             runs on a GPU.
         device: Where it works.
         bundle: Runs that one graph holds, for callers that often want so many at once.
+        warm_up: Runs before the capture.
     """
 
-    def __init__(self, body: Callable[[int], T], device: torch.device, bundle: int = 1) -> None:
+    def __init__(
+        self,
+        body: Callable[[int], T],
+        device: torch.device,
+        bundle: int = 1,
+        warm_up: int = WARM_UP,
+    ) -> None:
         self._body = body
         self._captures = device.type == "cuda"
         self._bundle = bundle
+        self._warm_up = warm_up
         self._runs = 0
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, T]] = {}
 
@@ -44,13 +52,13 @@ class Captured(Generic[T]):
         if not self._captures:
             return self._body(times)
         while times:
-            bundle = self._bundle if times >= self._bundle and self._runs >= WARM_UP else 1
+            bundle = self._bundle if times >= self._bundle and self._runs >= self._warm_up else 1
             result = self._run(bundle)
             times -= bundle
         return result
 
     def _run(self, bundle: int) -> T:
-        if self._runs < WARM_UP:
+        if self._runs < self._warm_up:
             self._runs += 1
             return self._aside()
         if bundle not in self._graphs:

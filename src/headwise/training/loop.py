@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from torch import Tensor
 from headwise.algorithms.base import (
     Acted,
     Algorithm,
+    InPasses,
     Metrics,
     ReplayBatch,
     ReplayPlan,
@@ -20,7 +23,7 @@ from headwise.algorithms.base import (
     RolloutBatch,
     RolloutPlan,
 )
-from headwise.envs.types import VecEnv
+from headwise.envs.types import StepBatch, VecEnv
 from headwise.population import Clock, Keys, Stream
 from headwise.training.binning import Binning
 from headwise.training.bridge import Bridge
@@ -28,10 +31,15 @@ from headwise.training.capture import Captured
 from headwise.training.episodes import Episodes
 from headwise.training.legal import LegalOptions
 from headwise.training.normalise import Normaliser
+from headwise.training.passes import Passes
 from headwise.training.replay import Replay
 from headwise.training.rollout import Rollout
 from headwise.training.threads import training_threads
 from headwise.training.transition import Transition
+from headwise.training.turns import Question
+
+SLOW = 300e-6
+"""Seconds of a step of the environment for which it is worth a thread of its own."""
 
 State = dict[str, dict[str, Tensor]]
 """Everything a run depends on: tensors by part and name."""
@@ -89,11 +97,15 @@ class Loop:
         self._act = Captured(self._act_once, where)
         self._take_in = Captured(self._take_in_once, where)
         self._update = Captured(self._update_times, where, bundle=4)
+        self._passes: Passes | None = None
+        if where.type == "cuda" and isinstance(algorithm, InPasses):
+            self._passes = Passes(algorithm, where)
         self._rollout: RolloutBatch | None = None
         self._bridge = Bridge(keys.device)
         self._seen: Tensor | None = None
         self._acted: Acted | None = None
         self._whole = True
+        self._quickest = float("inf")  # seconds that a step of the environment took so far
 
     @property
     def env_steps(self) -> int:
@@ -113,20 +125,33 @@ class Loop:
                 if watch is not None and watch(self):
                     break
 
-    def turns(self, env_steps: int) -> Iterator[None]:
+    def turns(self, env_steps: int, aside: Executor | None = None) -> Iterator[Question]:
         """The same as `run`, with a pause in every tick while the device chooses actions.
 
         So one thread can train several loops on a GPU by turns.
+
+        Args:
+            env_steps: The steps to reach.
+            aside: Threads for a slow environment, with a pause while it takes its step.
         """
         while self.env_steps < env_steps:
             self._begin_tick()
-            yield
-            self._end_tick()
+            yield self._bridge.arrived
+            action = self._bridge.action()
+            if aside is not None and self._quickest > SLOW:
+                stepping = aside.submit(self._step, action)
+                try:
+                    yield stepping.done
+                finally:  # nobody closes an environment in the middle of a step
+                    step = stepping.result()
+                self._end_tick(step)
+            else:
+                self._end_tick(self._step(action))
 
     def tick(self) -> None:
         """One step of every slot, and the updates that are then due."""
         self._begin_tick()
-        self._end_tick()
+        self._end_tick(self._step(self._bridge.action()))
 
     def _begin_tick(self) -> None:
         """Chooses actions."""
@@ -134,9 +159,15 @@ class Loop:
             self.begin_episodes()
         self._seen, self._acted = self._act()
 
-    def _end_tick(self) -> None:
-        """Takes them, and learns."""
-        step = self.env.step(self._bridge.action())
+    def _step(self, action: NDArray[np.float32]) -> StepBatch:
+        """Takes them."""
+        begun = time.perf_counter()
+        step = self.env.step(action)
+        self._quickest = min(self._quickest, time.perf_counter() - begun)
+        return step
+
+    def _end_tick(self, step: StepBatch) -> None:
+        """Learns from what came of them."""
         self.ticks += 1
         self.episodes.add(step, self.env_steps)
         self._bridge.load(step)
@@ -199,7 +230,14 @@ class Loop:
 
     def learn(self, updates: int) -> None:
         """So many updates of the learner from what is in memory."""
-        self.metrics = self._update(updates)
+        if self._passes is None:
+            self.metrics = self._update(updates)
+        else:
+            assert updates == 1
+            assert self._rollout is not None
+            draws = self.keys.at(self._update_clock.now)
+            self.metrics = self._passes.update(self._rollout, draws)
+            self._update_clock.advance()
         self.updates += updates
 
     def _update_times(self, times: int) -> Metrics:

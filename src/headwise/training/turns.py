@@ -7,42 +7,45 @@ than using it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
+
+Question: TypeAlias = Callable[[], bool]
+"""What a training that pauses leaves behind: whether it could go on without waiting."""
+
+_NAP = 20e-6  # seconds; threads that step environments need the interpreter now and then
 
 
 @dataclass
 class Turns:
-    """A training that pauses whenever it waits for its stream.
+    """A training that pauses whenever it would wait.
 
     Args:
-        work: The training; each `next` goes on until it waits again.
-        stream: Where its device works; None is no device to wait for.
+        work: The training; each `next` goes on until it would wait again.
+        stream: Where its device works; None is the current one.
         about: Whatever tells it from the others.
     """
 
-    work: Iterator[None]
+    work: Iterator[Question]
     stream: torch.cuda.Stream | None = None
     about: Any = None
+    ready: Question = lambda: True
+    """Whether it need not wait."""
     result: Any = None
     """What the work returned, once it is over."""
     error: Exception | None = None
     """What it died of, if it did."""
 
-    @property
-    def ready(self) -> bool:
-        """Whether it need not wait."""
-        return self.stream is None or bool(self.stream.query())
-
     def go_on(self) -> bool:
-        """Goes on until it waits again; False if it is over."""
+        """Goes on until it would wait again; False if it is over."""
         if self.stream is not None:
             torch.cuda.set_stream(self.stream)
         try:
-            next(self.work)
+            self.ready = next(self.work)
         except StopIteration as end:
             self.result = end.value
             return False
@@ -53,10 +56,12 @@ class Turns:
 
 
 def one_round(trainings: Sequence[Turns]) -> list[Turns]:
-    """Lets every training go on that need not wait, at least one of them; returns those now over.
+    """Lets every training go on that need not wait; returns those now over.
 
-    The current stream is then that of whoever went on last.
+    If all wait it comes back soon, without having waited for one of them: that might be the one
+    with the most to do. The current stream is then that of whoever went on last.
     """
-    ready = [training for training in trainings if training.ready]
-    # If all wait, the one that has waited longest is the likeliest to be ready first.
-    return [training for training in ready or trainings[:1] if not training.go_on()]
+    ready = [training for training in trainings if training.ready()]
+    if not ready:
+        time.sleep(_NAP)
+    return [training for training in ready if not training.go_on()]

@@ -1,5 +1,7 @@
 """One GPU, many populations: each has a stream of its own, and one thread serves them by turns.
 
+Only environments that take long have threads of their own.
+
 Small networks leave most of a GPU idle, so kernels of several populations run at the same time.
 Separate processes would gain nothing: a GPU takes turns between them.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
 import torch
@@ -24,7 +27,8 @@ from headwise.study.executors.base import (
 )
 from headwise.study.planner import Pack
 from headwise.study.train import train_by_turns
-from headwise.training.turns import Turns, one_round
+from headwise.training.device import let_streams_run_apart
+from headwise.training.turns import Question, Turns, one_round
 
 WORKERS = 16
 """Populations at a time, if nothing is said: more hide little that is left to hide."""
@@ -41,6 +45,9 @@ class StreamsExecutor:
         self.num_workers = min(settings.workers or WORKERS, MOST)
         self._events: deque[Event] = deque()
         self._streams: list[torch.cuda.Stream] = []
+        # For environments that take long: each population may have one step under way.
+        self._aside = ThreadPoolExecutor(self.num_workers, "headwise-env")
+        let_streams_run_apart()
         if not settings.device.startswith("cuda") or not torch.cuda.is_available():
             raise ConfigError(
                 "streams are for a GPU",
@@ -62,7 +69,7 @@ class StreamsExecutor:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        return None
+        self._aside.shutdown()
 
     def run(self, source: Source) -> Iterator[Event]:
         """Keeps as many populations going as there are workers."""
@@ -84,13 +91,14 @@ class StreamsExecutor:
         finally:
             torch.cuda.set_stream(before)
 
-    def _training(self, pack: Pack) -> Iterator[None]:
+    def _training(self, pack: Pack) -> Iterator[Question]:
         return train_by_turns(
             pack,
             self.settings.thresholds,
             self.settings.device,
             on_steps=lambda steps: self._events.append(Stepped(pack, steps)),
             keep_checkpoints=self.settings.keep_checkpoints,
+            aside=self._aside,
         )
 
 
