@@ -1,9 +1,11 @@
 """The choice of a device, by measurements that a test makes up."""
 
+import os
+
 import pytest
 import torch
 
-from headwise.training.device import faster_device
+from headwise.training.device import faster_device, let_streams_run_apart
 
 
 @pytest.fixture
@@ -37,3 +39,12 @@ def test_a_gpu_that_fails_is_not_taken_and_it_says_so(with_gpu):
     device, why = faster_device(measure)
     assert device == "cpu"
     assert "the GPU failed when it was tried (out of memory)" in why
+
+
+def test_streams_get_queues_of_their_own_unless_the_user_says_otherwise(monkeypatch):
+    monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
+    let_streams_run_apart()
+    assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "32"
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4")
+    let_streams_run_apart()
+    assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "4"

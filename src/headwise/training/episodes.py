@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from headwise.envs.types import StepBatch
+
+_Column: TypeAlias = NDArray[Any]
 
 
 class Episodes:
     """A growing table of (step, member, return, length), one row for each episode that ended."""
 
     def __init__(self) -> None:
-        self._rows: list[NDArray[np.float64]] = []
+        self._table = np.empty((0, 4))
+        self._fresh: list[tuple[int, _Column, _Column, _Column]] = []  # not in the table yet
 
     def add(self, step: StepBatch, env_steps: int) -> None:
         """Takes note of the episodes that ended in a step; `env_steps` are those of each member."""
@@ -20,25 +25,27 @@ class Episodes:
         if not ended.any():
             return
         ended &= step.valid
-        member, slot = np.nonzero(ended)
-        columns = (
-            np.full(len(member), env_steps, dtype=np.float64),
-            member,
-            step.episode_return[member, slot],
-            step.episode_length[member, slot],
-        )
-        self._rows.append(np.stack(columns, axis=-1))
+        # Columns are put together when somebody asks: this is done at every step.
+        where = ended.nonzero()
+        columns = (where[0], step.episode_return[where], step.episode_length[where])
+        self._fresh.append((env_steps, *columns))
 
     @property
     def table(self) -> NDArray[np.float64]:
         """All rows, (N, 4): env steps of the member, member, return, length."""
-        if len(self._rows) > 1:
-            self._rows = [np.concatenate(self._rows)]
-        return self._rows[0] if self._rows else np.empty((0, 4))
+        if self._fresh:
+            steps, members, returns, lengths = zip(*self._fresh, strict=True)
+            columns = (
+                np.repeat(np.array(steps), [len(member) for member in members]),
+                *(np.concatenate(column) for column in (members, returns, lengths)),
+            )
+            self._table = np.concatenate([self._table, np.stack(columns, axis=-1)])
+            self._fresh = []
+        return self._table
 
     @table.setter
     def table(self, rows: NDArray[np.float64]) -> None:
-        self._rows = [rows] if len(rows) else []
+        self._table, self._fresh = rows.reshape(-1, 4), []
 
     def recent(
         self, num_members: int, episodes: int = 100
