@@ -186,6 +186,21 @@ def test_who_is_compiled():
     assert not make_loss(DISCRETE, ratio="joint")[0].compiled
 
 
+def test_what_the_kernels_are_given():
+    """On a GPU logits come without padding, and entropies with a weight for each column."""
+    actor = SharedPolicy(blueprint(DISCRETE, policy_gain=3.0))  # 2, 3 and 2 options
+    obs = torch.randn(3, ROWS, OBS, generator=torch.Generator().manual_seed(0))
+    flat, padded = actor.flat_logits(obs), actor.logits(obs)
+    assert actor.layout.bounds.tolist() == [0, 2, 5, 7]
+    for head, (first, last) in enumerate([(0, 2), (2, 5), (5, 7)]):
+        assert torch.equal(padded[..., head, : last - first], flat[..., first:last])
+    loss, _ = make_loss(HYBRID, range_entropy="mean")  # two Ranges, two Choices
+    entropy = torch.tensor([[[1.0, 2.0, 3.0, 4.0]]])
+    assert loss._total_entropy(entropy).item() == 2.0 + 4.0 + (1.0 + 3.0) / 2
+    assert (loss._entropy_weight * entropy).sum().item() == 8.0
+    assert make_loss(HYBRID)[0]._entropy_weight is None
+
+
 def test_the_weight_of_the_divergence_adapts():
     loss, actor = make_loss(EQUAL, kl_coef=1.0, kl_target=0.03)
     part = make_part(EQUAL, actor, 1)

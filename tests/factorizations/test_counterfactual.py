@@ -11,7 +11,7 @@ from headwise.envs.native import NativeVecEnv
 from headwise.factorizations import factorizations
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.shared import Shared
-from headwise.factorizations.soft import lesser
+from headwise.factorizations.worth import lesser
 from headwise.population import Keys, Stream
 from headwise.training.build import make_loop
 

@@ -99,3 +99,12 @@ def test_arrays_that_do_not_fit_are_refused():
         )
     with pytest.raises(EnvError, match="one slope for each advantage"):
         _core.mix_slope(advantage, first, second, hidden, advantage[:-1].copy())
+
+
+def test_a_mixture_may_be_added_to_something():
+    numbers = [x.requires_grad_() for x in inputs((2, 5), 3, 16)]
+    base = torch.randn(2, 5, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    found, alone = mixture(*numbers, base), mixture(*numbers)
+    assert torch.equal(found, base + alone)
+    (grad,) = torch.autograd.grad(found.sum(), base)
+    assert (grad == 1).all()

@@ -9,6 +9,7 @@ import pkgutil
 from headwise.algorithms.base import Algorithm, AlgorithmConfig, algorithms
 
 for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+    if not _module.name.endswith("_kernel"):  # only where there is a CUDA device
+        importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = ["Algorithm", "AlgorithmConfig", "algorithms"]

@@ -22,23 +22,20 @@ from headwise.algorithms.base import (
     Task,
     algorithms,
 )
+from headwise.algorithms.exploring import Exploring
 from headwise.algorithms.off_policy import OffPolicyConfig
-from headwise.algorithms.schedules import linear
+from headwise.algorithms.td_error import TDError
 from headwise.errors import ConfigError
 from headwise.factorizations.base import Blueprint, offered
-from headwise.factorizations.heads import chosen, pick_options
-from headwise.factorizations.layout import NEVER, Layout
+from headwise.factorizations.heads import chosen
+from headwise.factorizations.layout import Layout
 from headwise.nets import Activation
 from headwise.population import (
     Adam,
-    Clock,
     Draws,
     Initializer,
     Packed,
     Stream,
-    along,
-    member_mean,
-    member_sum,
     straight_gradients,
 )
 
@@ -120,11 +117,13 @@ class DQNLearner:
         self.optimiser = Adam(self._packed, lr, max_norm=config.max_grad_norm)
         self.alive = self.optimiser.alive
         self.plan = config.replay_plan()
-        self.steps = Clock(task.device)
-        """Environment steps that each member has taken, for the schedule of epsilon."""
-        self._total_steps, self._num_slots = task.total_steps, task.num_slots
-        self._epsilon_start = config.member_values("epsilon_start", task.keys)
-        self._epsilon = config.member_values("epsilon", task.keys)
+        self._num_slots = task.num_slots
+        self.exploring = Exploring(
+            self.layout,
+            config.member_values("epsilon_start", task.keys),
+            config.member_values("epsilon", task.keys),
+            config.epsilon_share * task.total_steps,
+        )
         self._sums_columns = kind.name == "independent"
 
     def _blueprint(self, task: Task) -> Blueprint:
@@ -141,8 +140,7 @@ class DQNLearner:
     @property
     def epsilon(self) -> Tensor:
         """How often a head takes an option at random now, (P,)."""
-        span = self.config.epsilon_share * self._total_steps
-        return linear(self._epsilon_start, self._epsilon, self.steps.now, span)
+        return self.exploring.epsilon
 
     # --- acting ---------------------------------------------------------------------------------
 
@@ -155,11 +153,10 @@ class DQNLearner:
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
         """The best action, but each head of each slot by chance something else."""
         best = self.online.best(obs, legal)
-        coin, option = draws.uniform(Stream.EXPLORE, 2, *best.shape[-2:]).unbind(-3)
-        anything = pick_options(self._equal_chances(best, legal), option)
-        explores = coin < along(self.epsilon, coin)
-        self.steps.advance(self._num_slots)
-        return Acted(torch.where(explores, anything, best), {})
+        uniform = draws.uniform(Stream.EXPLORE, 2, *best.shape[-2:])
+        action = self.exploring.choose(best, uniform, legal)
+        self.exploring.steps.advance(self._num_slots)
+        return Acted(action, {})
 
     @torch.no_grad()
     def policy(
@@ -169,53 +166,42 @@ class DQNLearner:
         best: Tensor = self.online.best(obs, legal)
         return best
 
-    def _equal_chances(self, action: Tensor, legal: Tensor | None) -> Tensor:
-        exists = self.layout.mask if legal is None else self.layout.mask & legal
-        log_probs = torch.where(exists, 0.0, NEVER).log_softmax(-1)
-        return log_probs.expand(*action.shape, log_probs.shape[-1])
-
     # --- learning -------------------------------------------------------------------------------
 
     def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
         """One gradient step on rows drawn from the past."""
         assert isinstance(batch, ReplayBatch)
-        target = self._target(batch)
+        reward, following = self._target(batch)
         with straight_gradients():
             predicted = self.online.predict(batch.obs, batch.action, batch.legal)
-        error = predicted.detach() - target
-        weight = self._weights(batch, error)
-        # The slope of the squared error is twice the error; Huber's never exceeds one.
-        squared = self.config.loss == "squared"
-        slope = 2.0 * error if squared else error.clamp(-1.0, 1.0)
-        torch.autograd.backward(predicted, slope * weight)
+        scale, in_use = self._weights(batch, predicted)
+        error = TDError(
+            predicted.detach(), reward, batch.discount.unsqueeze(-1), following, scale, in_use,
+            huber=self.config.loss == "huber",
+        )  # fmt: skip
+        torch.autograd.backward(predicted, error.slope())
         self.optimiser.step()
         self._packed_target.move_towards(self._packed, self.config.tau)
 
         def report() -> Metrics:
-            size = error.abs()
-            loss = error.square() if squared else torch.where(size < 1.0, 0.5 * size**2, size - 0.5)
-            return {
-                "train/loss": member_sum(loss * weight),
-                "train/td_error": member_mean(size),
-                "train/q_values": member_mean(predicted.detach()),
+            return error.metrics() | {
                 "train/grad_norm": self.optimiser.norm.clone(),
                 "rollout/exploration_rate": self.epsilon,
             }
 
         return report
 
-    def _weights(self, batch: ReplayBatch, error: Tensor) -> Tensor | float:
+    def _weights(self, batch: ReplayBatch, predicted: Tensor) -> tuple[float, Tensor | None]:
         """What each error (P, B, G) counts in a member's loss, which is a mean over rows."""
-        rows, columns = error.shape[-2:]
+        rows, columns = predicted.shape[-2:]
         all_columns = columns if self._sums_columns else 1
         if not self.layout.is_conditional or columns != self.layout.num_heads:
-            return all_columns / (rows * columns)
-        in_use = self.layout.active(batch.action)  # a head not in use has nothing to learn
-        return in_use * (all_columns / along(member_sum(in_use).clamp_min(1.0), in_use))
+            return all_columns / (rows * columns), None
+        return all_columns, self.layout.active(batch.action)
 
     @torch.no_grad()
-    def _target(self, batch: ReplayBatch) -> Tensor:
-        """What the predictions are regressed on, (P, B, G)."""
+    def _target(self, batch: ReplayBatch) -> tuple[Tensor, Tensor]:
+        """Rewards (P, B, 1 or G), and the values (P, B, G) that follow: together the target."""
         reward = batch.reward.unsqueeze(-1)
         if self.config.temperature:
             _, following = self.target.soft_heads(
@@ -227,7 +213,7 @@ class DQNLearner:
             following = self.target.predict(batch.next_obs, best, batch.next_legal)
         else:
             following = self.target.best_value(batch.next_obs, batch.next_legal)
-        return torch.addcmul(reward, batch.discount.unsqueeze(-1), following)
+        return reward, following
 
     def _munchausen(self, batch: ReplayBatch) -> Tensor:
         """The scaled log-policy of the action taken, (P, B, G): a bonus for being sure."""
@@ -245,7 +231,7 @@ class DQNLearner:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that later updates depend on."""
-        steps = torch.full_like(self._epsilon, self.steps.read(), dtype=torch.int64)
+        steps = torch.full_like(self.alive, self.exploring.steps.read(), dtype=torch.int64)
         target = self._packed_target.rows(self._packed_target.values)
         return self.optimiser.state_dict() | {"target": target, "steps": steps}
 
@@ -253,4 +239,4 @@ class DQNLearner:
         """Goes back to a saved state."""
         self.optimiser.load_state_dict(state)
         self._packed_target.load_rows(self._packed_target.values, state["target"])
-        self.steps.set(int(state["steps"].max()))
+        self.exploring.steps.set(int(state["steps"].max()))

@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 
 from headwise.algorithms.advantages import standardised
-from headwise.algorithms.options_loss import fits_options_loss, options_loss
+from headwise.algorithms.columns_loss import ColumnsLoss, columns_loss
+from headwise.algorithms.options_loss import (
+    fits_options_loss,
+    flat_options_loss,
+    options_loss,
+)
 from headwise.algorithms.surrogate import clipped_surrogate
 from headwise.factorizations.base import Judged
 from headwise.factorizations.heads import Heads
@@ -65,7 +70,11 @@ class PolicyLoss:
         self.compiled = (
             self.ratio != "joint" and hasattr(actor, "logits") and fits_options_loss(layout)
         )
-        """Whether one call of the compiled module does it all."""
+        """Whether one call of the compiled module, or one kernel, does it all."""
+        self._groups_ranges = self.ratio == "ranges_joint" and layout.num_ranges > 1
+        self._entropy_weight: Tensor | None = None  # of each column, where not all count alike
+        if config.range_entropy == "mean" and layout.num_ranges > 1:
+            self._entropy_weight = torch.where(layout.is_choice, 1.0, 1.0 / layout.num_ranges)
 
     def __call__(self, part: dict[str, Tensor], share: Tensor) -> PolicyTerms:
         """The terms of a minibatch, of whose rows each counts its share, (P, B, 1)."""
@@ -75,12 +84,11 @@ class PolicyLoss:
         return terms
 
     def by_tensors(self, part: dict[str, Tensor], share: Tensor) -> PolicyTerms:
-        """In tensor operations, for every policy on every device."""
+        """From what the policy says of the actions, for every policy on every device."""
         judged = self.actor.judge(part["obs"], part["raw"], part.get("legal"))
-        columns, ratio = self.surrogate(judged, part, part["advantage"])
-        surrogate = member_sum(columns * share)
-        entropy = member_sum(self._total_entropy(judged.entropy) * share)
-        loss = -surrogate - self.entropy_coef * entropy
+        on_gpu = judged.log_prob.device.type == "cuda" and not self._groups_ranges
+        found = (self.by_kernel if on_gpu else self.by_operations)(judged, part, share)
+        loss, surrogate, entropy, ratio = found
         divergence = None
         if self.config.kl_coef:
             old = {n.removeprefix("old_"): x for n, x in part.items() if n.startswith("old_")}
@@ -93,21 +101,45 @@ class PolicyLoss:
             loss = loss + self.config.mean_penalty * member_mean(far)
         return PolicyTerms(loss, surrogate, entropy, divergence, judged, ratio)
 
+    def by_operations(self, judged: Judged, part: dict[str, Tensor], share: Tensor) -> ColumnsLoss:
+        """Surrogate and entropy in tensor operations."""
+        columns, ratio = self.surrogate(judged, part, part["advantage"])
+        surrogate = member_sum(columns * share)
+        entropy = member_sum(self._total_entropy(judged.entropy) * share)
+        return ColumnsLoss(-surrogate - self.entropy_coef * entropy, surrogate, entropy, ratio)
+
+    def by_kernel(self, judged: Judged, part: dict[str, Tensor], share: Tensor) -> ColumnsLoss:
+        """The same as one kernel, unless some columns share a ratio and others do not."""
+        advantage, joint = part["advantage"], self.ratio == "joint"
+        if self.config.normalise == "minibatch":
+            advantage = advantage.sum(-1, keepdim=True) if joint else advantage
+            advantage = standardised(advantage, part["valid"])
+        return columns_loss(
+            judged.log_prob,
+            judged.entropy,
+            part["log_prob"],
+            advantage,
+            share,
+            self.clip,
+            self.entropy_coef,
+            joint=joint,
+            weight=self._entropy_weight,
+        )
+
     def by_module(self, part: dict[str, Tensor], share: Tensor) -> PolicyTerms:
-        """The same by the compiled module, for a policy over options on the CPU."""
+        """All of it by the compiled module or as one kernel, for a policy over options."""
         advantage = part["advantage"]
         if self.config.normalise == "minibatch":
             advantage = standardised(advantage, part["valid"])
         old = part["old_log_probs"] if self.config.kl_coef else None
-        found = options_loss(
-            self.actor.logits(part["obs"], part.get("legal")),
-            part["raw"],
-            part["log_prob"],
-            advantage,
-            share,
-            old,
-            torch.stack([self.clip, self.entropy_coef, self.kl_coef]),
-        )
+        obs, legal = part["obs"], part.get("legal")
+        rows = (part["raw"], part["log_prob"], advantage, share, old)
+        weights = (self.clip, self.entropy_coef, self.kl_coef)
+        if obs.device.type == "cuda":
+            flat = self.actor.flat_logits(obs)
+            found = flat_options_loss(self.layout, flat, legal, *rows, weights)
+        else:
+            found = options_loss(self.actor.logits(obs, legal), *rows, torch.stack(weights))
         judged = Judged(found.log_prob, Heads(self.layout, found.log_probs, None))
         divergence = None if old is None else found.divergence
         return PolicyTerms(
@@ -122,7 +154,7 @@ class PolicyLoss:
         if self.ratio == "joint":
             log_ratio = log_ratio.sum(-1, keepdim=True)
             advantage = advantage.sum(-1, keepdim=True)
-        elif self.ratio == "ranges_joint" and self.layout.num_ranges > 1:
+        elif self._groups_ranges:
             choices, ranges = self.layout.choices, self.layout.ranges
             together = log_ratio.index_select(-1, ranges).sum(-1, keepdim=True)
             log_ratio = torch.cat([log_ratio.index_select(-1, choices), together], dim=-1)

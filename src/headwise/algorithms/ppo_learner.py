@@ -27,12 +27,14 @@ from headwise.algorithms.diagnostics import (
     cosine,
     explained_variance,
     head_gradients,
+    movement,
 )
 from headwise.algorithms.importance import annealed_alpha, importance_weights
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.offline import OfflineRows, PastRows
 from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.returns import td_target
+from headwise.algorithms.squared_error import squared_error
 from headwise.factorizations.base import Blueprint, Judged, offered
 from headwise.factorizations.critics import Importance
 from headwise.factorizations.layout import Layout
@@ -47,7 +49,6 @@ from headwise.population import (
     along,
     batches_in_order,
     member_mean,
-    member_sum,
     row_by_row,
     row_shares,
     shuffled,
@@ -117,6 +118,8 @@ class PPOLearner:
         self.importance: Importance = default if config.importance == "auto" else config.importance
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
+        one = torch.ones_like(self.gamma)
+        self._weights = [one, config.value_coef * one]  # of the losses of policy and critic
         self.num_passes = config.epochs
         self._rollout = Kept()
         self._pass = torch.zeros(1, dtype=torch.int64, device=task.device)
@@ -207,8 +210,8 @@ class PPOLearner:
     def _step(self, part: Rows, *, report: bool) -> Metrics:
         """A gradient step, and what it reports."""
         with straight_gradients():
-            loss, metrics = self._loss(part, report=report)
-        torch.autograd.backward(loss.sum())
+            losses, metrics = self._losses(part, report=report)
+        torch.autograd.backward(losses, self._weights)
         self.optimiser.step()
         return metrics
 
@@ -281,12 +284,11 @@ class PPOLearner:
         )
         return {name: x.flatten(-3, -2) for name, x in found._asdict().items()}
 
-    def _loss(self, part: Rows, *, report: bool) -> tuple[Tensor, Metrics]:
-        """The loss of each member, (P,), and what to report of it, if anything."""
+    def _losses(self, part: Rows, *, report: bool) -> tuple[list[Tensor], Metrics]:
+        """The losses of policy and critic, (P,) each, and what to report of them, if anything."""
         share = row_shares(part["valid"])  # of the rows that count in means over the minibatch
         policy = self.policy_loss(part, share)
         value_loss = self._value_loss(part, policy.judged, share)
-        loss = policy.loss + self.config.value_coef * value_loss
         metrics: Metrics = {}
         if report:
             judged = policy.judged
@@ -295,21 +297,13 @@ class PPOLearner:
                 "train/value_loss": value_loss,
                 "train/entropy_loss": -policy.entropy,
                 "heads/entropy": judged.entropy.mean(-2),
-            } | self._movement(judged.log_prob - part["log_prob"], policy.ratio, part["valid"])
-        return loss, metrics
-
-    @torch.no_grad()
-    def _movement(self, log_ratio: Tensor, ratio: Tensor, valid: Tensor) -> Metrics:
-        """How far the policy has come from the one that acted."""
-        outside = ((ratio - 1.0).abs() > along(self.policy_loss.clip, ratio)).float()
-        kl = log_ratio.exp() - 1.0 - log_ratio
-        return {
-            "train/approx_kl": member_mean(kl.sum(-1, keepdim=True), valid),
-            "train/clip_fraction": member_mean(outside, valid),
-            "train/joint_ratio": member_mean(log_ratio.sum(-1, keepdim=True).exp(), valid),
-            "heads/kl": kl.mean(-2),
-            "heads/clip_fraction": outside.mean(-2),
-        }
+            } | movement(
+                judged.log_prob - part["log_prob"],
+                policy.ratio,
+                part["valid"],
+                self.policy_loss.clip,
+            )
+        return [policy.loss, value_loss], metrics
 
     def _value_loss(self, part: Rows, judged: Judged, share: Tensor) -> Tensor:
         if "past_obs" in part:
@@ -322,12 +316,12 @@ class PPOLearner:
         else:
             predicted = self.critic.value(part["obs"])
         target = part["target"]
-        loss = member_sum((predicted - target).square() * share)
+        loss = squared_error(predicted, target, share)
         if self.config.value_clip is not None:
             change = (predicted - part["value"]).clamp(
                 -self.config.value_clip, self.config.value_clip
             )
-            held = member_sum((part["value"] + change - target).square() * share)
+            held = squared_error(part["value"] + change, target, share)
             loss = torch.maximum(loss, held)
         return loss
 

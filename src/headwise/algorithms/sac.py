@@ -7,6 +7,7 @@ that hold each head's entropy at its target.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,6 +44,8 @@ from headwise.population import (
     member_sum,
     straight_gradients,
 )
+
+_BLOCK = 256  # of the kernels
 
 
 @algorithms.register("sac")
@@ -152,6 +155,9 @@ class SACLearner:
         self._fraction = config.member_values("target_entropy", task.keys)
         end = "target_entropy" if config.target_entropy_end is None else "target_entropy_end"
         self._fraction_end = config.member_values(end, task.keys)
+        relaxes = self.soft.actor_has_options and config.actor_gradient == "straight_through"
+        self._softness = None if relaxes else torch.ones((), device=task.device)
+        self._descent = torch.empty(0, device=task.device)
 
     @property
     def alive(self) -> Tensor:
@@ -162,6 +168,8 @@ class SACLearner:
     @property
     def fraction(self) -> Tensor:
         """The share of the largest entropy that Choice heads should have now, (P,)."""
+        if self.config.target_entropy_end is None:
+            return self._fraction
         span = self.config.target_entropy_share * self._num_updates
         return linear(self._fraction, self._fraction_end, self.updates.now, span)
 
@@ -200,16 +208,11 @@ class SACLearner:
             following = self.soft.soft_value(
                 self.target, batch.next_obs, uniform, alpha, batch.next_legal
             )
-            target = torch.addcmul(
-                batch.reward.unsqueeze(-1), batch.discount.unsqueeze(-1), following
-            ).unsqueeze(-3)
         with straight_gradients():
             predicted = self.soft.predict(self.critic, batch.obs, batch.action, batch.legal)
-        error = predicted.detach() - target
-        if self.layout.is_conditional and error.shape[-1] == self.layout.num_heads:
-            error = error * twice(self.layout.active(batch.action))  # nothing to learn when idle
         # The loss is the squared error: the sum over critics and columns, the mean over rows.
-        torch.autograd.backward(predicted, error * (2.0 / rows))
+        error, slope = self._errors(predicted.detach(), following, batch)
+        torch.autograd.backward(predicted, slope)
         self.critic_optimiser.step()
         self._packed_target.move_towards(self._packed, self.config.tau)
 
@@ -226,25 +229,50 @@ class SACLearner:
 
         return report
 
+    def _errors(
+        self, predicted: Tensor, following: Tensor, batch: ReplayBatch
+    ) -> tuple[Tensor, Tensor]:
+        """What both critics are wrong by, (P, 2, B, G), and the slope of the loss there."""
+        rows, columns = following.shape[-2:]
+        idle = self.layout.is_conditional and columns == self.layout.num_heads
+        if predicted.device.type == "cuda" and not idle:
+            return _td_errors(predicted, following, batch.reward, batch.discount)
+        target = torch.addcmul(batch.reward.unsqueeze(-1), batch.discount.unsqueeze(-1), following)
+        error = predicted - target.unsqueeze(-3)
+        if idle:  # a head that is not in use has nothing to learn
+            error = error * twice(self.layout.active(batch.action))
+        return error, error * (2.0 / rows)
+
     def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> Report:
         """A step of the actor, where there is one, and of the temperatures."""
-        softness = self.config.gumbel_start * self.config.gumbel_decay**self.updates.now
-        gumbel = torch.as_tensor(softness, dtype=torch.float32, device=noise.device)
-        gumbel = gumbel.clamp_min(self.config.gumbel_floor)
         with straight_gradients(), held_constant(self._packed):
-            loss, entropy, in_use = self.soft.actor_loss(
-                self.critic, batch.obs, noise, alpha, gumbel, batch.legal
+            actor = self.soft.actor_loss(
+                self.critic, batch.obs, noise, alpha, self._relaxation(), batch.legal
             )
-        if loss is not None and self.actor_optimiser is not None:
-            torch.autograd.backward(loss, torch.ones_like(loss))
+        if actor.gain is not None and self.actor_optimiser is not None:
+            if self._descent.shape != actor.gain.shape:
+                self._descent = torch.full_like(actor.gain, -1.0) / actor.gain.shape[-2]
+            torch.autograd.backward(actor.gain, self._descent)  # that of the loss
             self.actor_optimiser.step()
-        of_temperatures = self.temperatures.update(entropy, self.fraction, in_use)
+        of_temperatures = self.temperatures.update(actor.entropy, self.fraction, actor.in_use)
 
         def report() -> Metrics:
+            loss = actor.loss
             of_actor = {} if loss is None else {"train/actor_loss": loss.detach()}
             return of_actor | of_temperatures()
 
         return report
+
+    def _relaxation(self) -> Tensor:
+        """How soft relaxed options are by now."""
+        if self._softness is not None:  # nothing is relaxed
+            return self._softness
+        config, now = self.config, self.updates.now
+        if isinstance(now, Tensor) and now.device.type == "cuda":
+            return _decayed(now, config.gumbel_start, config.gumbel_decay, config.gumbel_floor)
+        softness = config.gumbel_start * config.gumbel_decay**now
+        gumbel = torch.as_tensor(softness, dtype=torch.float32, device=self._fraction.device)
+        return gumbel.clamp_min(config.gumbel_floor)
 
     # --- keeping --------------------------------------------------------------------------------
 
@@ -270,3 +298,27 @@ class SACLearner:
             self.actor_optimiser.load_state_dict(part("actor."))
         self._packed_target.load_rows(self._packed_target.values, state["target"])
         self.updates.set(int(state["updates"].max()))
+
+
+def _td_errors(
+    predicted: Tensor, following: Tensor, reward: Tensor, discount: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Predictions (P, 2, B, G) minus targets, and twice that divided by the rows, as a kernel."""
+    from headwise.algorithms.sac_kernel import td_error
+
+    rows, columns = following.shape[-2:]
+    error, slope = torch.empty((2, *predicted.shape), device=predicted.device).unbind(0)
+    td_error[(-(-error.numel() // _BLOCK),)](
+        predicted.contiguous(), following.contiguous(), reward.contiguous(), discount.contiguous(),
+        error, slope, error.numel(), rows, columns, 2.0 / rows, BLOCK=_BLOCK,
+    )  # fmt: skip
+    return error, slope
+
+
+def _decayed(count: Tensor, start: float, decay: float, floor: float) -> Tensor:
+    """Start * decay^count, at least the floor, as a kernel."""
+    from headwise.algorithms.sac_kernel import relaxation
+
+    out = torch.empty((), device=count.device)
+    relaxation[(1,)](count, out, float(start), math.log(decay), float(floor))
+    return out

@@ -43,7 +43,7 @@ class _Clipped(torch.autograd.Function):
         held = ratio.clamp(low, high).mul_(advantage)
         # Written so that what is not a number stays so, and its member is found out.
         stops = (free > held).logical_or_(log_ratio > _LARGEST)
-        ctx.save_for_backward(free.masked_fill(stops, 0.0))
+        ctx.save_for_backward(torch.where(stops, 0.0, free))
         ctx.mark_non_differentiable(ratio)
         ctx.set_materialize_grads(False)
         return torch.minimum(free, held), ratio

@@ -39,18 +39,20 @@ class Temperatures(nn.Module):
         self._members_of = torch.nn.functional.one_hot(groups, num_groups).float()  # (H, groups)
         most = [math.log(n) if n else 0.0 for n in layout.spec.cardinalities]
         self._most = torch.tensor(most, device=layout.device)
-        self._is_choice = layout.is_choice
+        self._of_range = torch.where(layout.is_choice, 0.0, -1.0)
         shape = (keys.num_members, num_groups)
         self.log_alpha = nn.Parameter(torch.full(shape, math.log(first), device=layout.device))
         self.optimiser = Adam(Packed(self), lr)
 
     def forward(self) -> Tensor:
         """The temperature of each head, (P, H), as a constant."""
+        if self.log_alpha.device.type == "cuda":
+            return self._forward_kernel()
         return self.log_alpha.detach().exp().index_select(-1, self._group)
 
     def target(self, fraction: Tensor) -> Tensor:
         """The target entropy of each head, (P, H), for fractions (P,) of the largest."""
-        return torch.where(self._is_choice, fraction.unsqueeze(-1) * self._most, -1.0)
+        return torch.addcmul(self._of_range, fraction.unsqueeze(-1), self._most)
 
     def update(
         self, entropy: Tensor, fraction: Tensor, in_use: Tensor | None = None
@@ -59,14 +61,16 @@ class Temperatures(nn.Module):
 
         A head that is seldom in use (`in_use`, (P, B, H)) has as little entropy to reach.
         """
-        mean = entropy.detach().mean(-2)
-        target = self.target(fraction)
-        if in_use is not None:
-            target = target * in_use.detach().mean(-2)
-        surplus = (mean - target) @ self._members_of  # (P, groups): summed over a group's heads
         # The loss is log alpha times the surplus, so its slope is the surplus.
         assert self.log_alpha.grad is not None
-        self.log_alpha.grad.copy_(surplus)
+        if entropy.device.type == "cuda":
+            mean, target, surplus = self._surplus_kernel(entropy, fraction, in_use)
+        else:
+            mean, target = entropy.detach().mean(-2), self.target(fraction)
+            if in_use is not None:
+                target = target * in_use.detach().mean(-2)
+            surplus = (mean - target) @ self._members_of  # (P, groups): summed over their heads
+            self.log_alpha.grad.copy_(surplus)
         self.optimiser.step()
 
         def report() -> dict[str, Tensor]:
@@ -82,6 +86,40 @@ class Temperatures(nn.Module):
 
         return report
 
+    @torch.no_grad()
+    def _forward_kernel(self) -> Tensor:
+        from headwise.algorithms.sac_kernel import temperatures
+
+        (members, groups), heads = self.log_alpha.shape, len(self._group)
+        out = torch.empty(members, heads, device=self._group.device)
+        temperatures[(-(-out.numel() // _BLOCK),)](
+            self.log_alpha, self._group, out, out.numel(), heads, groups, BLOCK=_BLOCK
+        )
+        return out
+
+    @torch.no_grad()
+    def _surplus_kernel(
+        self, entropy: Tensor, fraction: Tensor, in_use: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, target (P, H) and surplus (P, groups), which is also the gradient from then on."""
+        from headwise.algorithms.sac_kernel import surplus as kernel
+
+        members, rows, heads = entropy.shape
+        groups = self.log_alpha.shape[-1]
+        entropy = entropy.contiguous()
+        used = entropy if in_use is None else in_use.contiguous()  # what is not there is not read
+        mean, target = torch.empty((2, members, heads), device=entropy.device).unbind(0)
+        surplus = torch.empty(members, groups, device=entropy.device)
+        kernel[(members,)](
+            entropy, used, fraction, self._most, self._of_range, self._group, mean, target,
+            surplus, self.log_alpha.grad, rows, heads, groups, IN_USE=in_use is not None,
+            ROWS=_ROWS, HEADS=1 << (heads - 1).bit_length(),
+            GROUPS=1 << (groups - 1).bit_length(),
+        )  # fmt: skip
+        return mean, target, surplus
+
+
+_BLOCK, _ROWS = 256, 64  # of the kernels
 
 RUNAWAY = 50.0
 """A temperature above this drowns any reward: its target entropy cannot be reached."""

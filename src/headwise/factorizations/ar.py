@@ -22,13 +22,12 @@ from headwise.factorizations.base import (
     factorizations,
 )
 from headwise.factorizations.critics import ValueCritic
-from headwise.factorizations.heads import chosen
 from headwise.factorizations.prefix import Prefix, ordered
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_chain import ChainSoft
 from headwise.factorizations.soft_concat import ConcatSoft
 from headwise.factorizations.stacks import PolicyStack
-from headwise.factorizations.values import max_centred
+from headwise.factorizations.values import chosen_values, max_centred, with_best
 from headwise.nets import MLP
 from headwise.population import Linear
 from headwise.spaces import ActionSpec
@@ -102,27 +101,29 @@ class ARValue(nn.Module):
 
     def advantages(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """Advantages (..., B, H, K), each max-centred for the prefix that the action gives."""
-        embedding = self.embedding(self.encoder(self.prefix.inputs(obs, action)), "tanh")
-        return max_centred(self.layout, self.output(embedding).movedim(-3, -2), legal)
+        return max_centred(self.layout, self._raw(obs, action).movedim(-3, -2), legal)
 
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """V plus the advantages along the action, (P, B, 1)."""
-        advantage = chosen(self.advantages(obs, action, legal), self.layout.choice_columns(action))
-        return self.state.value(obs) + self.layout.used(advantage, action).sum(-1, keepdim=True)
+        in_use = self.layout.active(action) if self.layout.is_conditional else None
+        raw, value = self._raw(obs, action), self.state.value(obs).squeeze(-1)
+        return chosen_values(self.layout, value, raw, action, legal, stacked=True, in_use=in_use)
 
     def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """The best option of head after head."""
-        columns = [torch.zeros(obs.shape[:-1], device=obs.device)] * self.layout.num_heads
+        action = torch.zeros(*obs.shape[:-1], self.layout.num_heads, device=obs.device)
         for head in self.prefix.order:
-            x = self.prefix.input_of(head, obs, torch.stack(columns, dim=-1))
+            x = self.prefix.input_of(head, obs, action)
             embedding = self.embedding.one(head, self.encoder.one(head, x), "tanh")
-            scores = self.output.one(head, embedding).masked_fill(
-                ~self.layout.mask[head], -torch.inf
-            )
-            if legal is not None:
-                scores = scores.masked_fill(~legal[..., head, :], -torch.inf)
-            columns[head] = scores.argmax(-1).float()
-        return torch.stack(columns, dim=-1)
+            raw = self.output.one(head, embedding)
+            action = with_best(self.layout, head, raw, legal, action)
+        return action
+
+    def _raw(self, obs: Tensor, action: Tensor) -> Tensor:
+        """Advantages before they are centred, (..., H, B, K)."""
+        embedding = self.embedding(self.encoder(self.prefix.inputs(obs, action)), "tanh")
+        raw: Tensor = self.output(embedding)
+        return raw
 
     def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """V: the advantages of the best options are zero."""

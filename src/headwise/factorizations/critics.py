@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
+from headwise.factorizations.centring import Given, centred, fits
 from headwise.factorizations.heads import Heads, chosen
 from headwise.factorizations.layout import Layout
 from headwise.nets import MLP, Dueling, Mixer
@@ -111,19 +112,27 @@ class BranchingCritic(nn.Module):
     def centred(self, obs: Tensor, masses: Tensor) -> tuple[Tensor, Tensor]:
         """V (..., B) and advantages (..., B, H, K) whose mean under the policy is zero."""
         value, flat = self.net(obs)
-        raw = self.layout.pad(flat)
-        return value, raw - (masses * raw).sum(-1, keepdim=True)
+        return value, self._centred(flat, masses)
 
     def predict(self, obs: Tensor, bins: Tensor, masses: Tensor) -> Tensor:
         """Q of given actions, (P, B, 1): what is regressed on the return."""
-        value, advantage = self.centred(obs, masses)
-        return (value + self.mix(self._taken(advantage, bins), obs)).unsqueeze(-1)
+        value, flat = self.net(obs)
+        if fits(self.layout, flat) and not masses.requires_grad:
+            in_use = self.layout.active(bins) if self.layout.is_conditional else None
+            sums = self.mixer is None
+            given = Given(self.layout, bins, sums=sums, masses=masses, in_use=in_use)
+            if sums:
+                return centred(value, flat, given)
+            return self.mix(centred(None, flat, given), obs, value).unsqueeze(-1)
+        taken = self._taken(self._centred(flat, masses), bins)
+        return self.mix(taken, obs, value).unsqueeze(-1)
 
-    def mix(self, advantage: Tensor, obs: Tensor) -> Tensor:
-        """The mixture (..., B) of chosen advantages (..., B, H)."""
+    def mix(self, advantage: Tensor, obs: Tensor, base: Tensor | None = None) -> Tensor:
+        """The mixture (..., B) of chosen advantages (..., B, H), added to `base` if given."""
         if self.mixer is None:
-            return advantage.sum(-1)
-        mixed: Tensor = self.mixer(advantage, obs)
+            total = advantage.sum(-1)
+            return total if base is None else base + total
+        mixed: Tensor = self.mixer(advantage, obs, base=base)
         return mixed
 
     @torch.no_grad()
@@ -164,6 +173,10 @@ class BranchingCritic(nn.Module):
             both = self.mix(flat, flat_state) + self.mix(-flat, flat_state)
             curvature = both.view(*step.shape) / step.square()
             return (0.5 * curvature * variance).sum(-1)
+
+    def _centred(self, flat: Tensor, masses: Tensor) -> Tensor:
+        raw = self.layout.pad(flat)
+        return raw - (masses * raw).sum(-1, keepdim=True)
 
     def _taken(self, advantage: Tensor, bins: Tensor) -> Tensor:
         """The advantages (..., B, H) of the options taken; a head not in use adds nothing."""

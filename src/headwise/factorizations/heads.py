@@ -11,7 +11,10 @@ from headwise.factorizations.layout import Layout
 from headwise.factorizations.ranges import RangeDistribution
 from headwise.population import even_rows
 
-_FEW, _BLOCK = 64, 128  # of the kernel: options that one thread goes through, rows at a time
+_BLOCK = 128  # of the kernel: rows at a time
+
+FEW = 64
+"""Options that one thread of a kernel may go through, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,7 @@ class Heads:
         split = self.layout.num_choices
         choices = raw = of_choices = of_raw = None
         if self.log_probs is not None:
-            choices = pick_options(self.log_probs, uniform[..., :split])
-            of_choices = chosen(self.log_probs, choices.long())
+            choices, of_choices = _pick_judged(self.log_probs, uniform[..., :split])
         if self.ranges is not None:
             rest = uniform[..., split:]
             rest = rest.view(*rest.shape[:-1], self.layout.num_ranges, -1)
@@ -163,25 +165,36 @@ def chosen(numbers: Tensor, options: Tensor) -> Tensor:
 
 def pick_options(log_probs: Tensor, uniform: Tensor) -> Tensor:
     """The first option whose cumulative probability exceeds the uniform number, as float."""
-    if log_probs.device.type == "cuda" and log_probs.shape[-1] <= _FEW:
-        return _pick_kernel(log_probs, uniform)
+    if log_probs.device.type == "cuda" and log_probs.shape[-1] <= FEW:
+        return _pick_kernel(log_probs, uniform)[0]
     cumulative = log_probs.exp().cumsum(-1)
     # Rounding may leave the total a little below 1; a share of the total is never beyond it.
     threshold = uniform.unsqueeze(-1) * cumulative[..., -1:]
     return (cumulative <= threshold).sum(-1).float()
 
 
-def _pick_kernel(log_probs: Tensor, uniform: Tensor) -> Tensor:
+def _pick_judged(log_probs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """Options drawn, and their log-probabilities."""
+    if log_probs.device.type == "cuda" and log_probs.shape[-1] <= FEW:
+        drawn, log_prob = _pick_kernel(log_probs, uniform)
+        if not log_probs.requires_grad:  # the kernel's own has no gradient
+            return drawn, log_prob
+    else:
+        drawn = pick_options(log_probs, uniform)
+    return drawn, chosen(log_probs, drawn.long())
+
+
+def _pick_kernel(log_probs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     """The same as one kernel."""
     from headwise.factorizations.heads_kernel import pick
 
     uniform = even_rows(uniform)
     if uniform.stride(-1) != 1:
         uniform = uniform.contiguous()
-    out = torch.empty(log_probs.shape[:-1], device=log_probs.device)
+    out, judged = torch.empty((2, *log_probs.shape[:-1]), device=log_probs.device).unbind(0)
     heads, options = log_probs.shape[-2:]
     pick[(-(-out.numel() // _BLOCK),)](
-        log_probs.contiguous(), uniform, uniform.stride(-2), out, out.numel(), heads, options,
-        BLOCK=_BLOCK,
+        log_probs.contiguous(), uniform, uniform.stride(-2), out, judged, out.numel(), heads,
+        options, BLOCK=_BLOCK,
     )  # fmt: skip
-    return out
+    return out, judged

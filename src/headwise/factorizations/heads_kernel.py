@@ -8,8 +8,8 @@ import triton.language as tl
 
 
 @triton.jit
-def pick(log_probs, uniform, uniform_row, out, size, heads, count, BLOCK: tl.constexpr):
-    """The first option whose cumulative probability exceeds a share of the total."""
+def pick(log_probs, uniform, uniform_row, out, judged, size, heads, count, BLOCK: tl.constexpr):
+    """The first option whose cumulative probability exceeds a share of the total, and its own."""
     lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = lane < size
     mine = log_probs + lane * count
@@ -24,6 +24,8 @@ def pick(log_probs, uniform, uniform_row, out, size, heads, count, BLOCK: tl.con
         reached += tl.exp(tl.load(mine + option, mask=inside, other=0.0))
         below += tl.where(reached <= threshold, 1.0, 0.0)
     tl.store(out + lane, below, mask=inside)
+    log_prob = tl.load(mine + below.to(tl.int32), mask=inside & (below < count), other=0.0)
+    tl.store(judged + lane, log_prob, mask=inside)
 
 
 @triton.jit

@@ -17,11 +17,10 @@ from headwise.factorizations.base import (
     factorizations,
 )
 from headwise.factorizations.critics import ValueCritic
-from headwise.factorizations.heads import chosen
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_independent import IndependentSoft
 from headwise.factorizations.stacks import PolicyStack, for_each_head
-from headwise.factorizations.values import max_centred
+from headwise.factorizations.values import best_options, chosen_values, max_centred
 from headwise.nets import Dueling
 
 
@@ -83,12 +82,13 @@ class IndependentValue(nn.Module):
 
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """V_h + A_h for each head, (P, B, H)."""
-        value, advantage = self.branches(obs, legal)
-        return value + chosen(advantage, self.layout.choice_columns(action))
+        value, advantage = self.net(for_each_head(obs, self.num_columns))
+        return chosen_values(self.layout, value, advantage, action, legal, stacked=True, sums=False)
 
     def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """Each head's best option."""
-        return self.branches(obs, legal)[1].argmax(-1).float()
+        advantage = self.net.advantages_alone(for_each_head(obs, self.num_columns))
+        return best_options(self.layout, advantage, legal, stacked=True)
 
     def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """Each head's own V_h."""

@@ -12,11 +12,14 @@ import torch
 from torch import Tensor
 
 from headwise.factorizations.ranges import RangeDistribution
+from headwise.population import even_rows
 from headwise.spaces import ActionSpec
 
 NEVER = -1e9
 """The logit of an option that may not be chosen: its probability is exactly zero, and no gradient
 or product with it is ever NaN, as it would be with minus infinity."""
+
+_BLOCK = 256  # of the kernel
 
 
 class Layout:
@@ -128,8 +131,24 @@ class Layout:
         """Which heads are in use in each action, float32 (..., H) of zeros and ones."""
         if not self.is_conditional:
             return torch.ones_like(action)
+        if action.device.type == "cuda":
+            return self._active_kernel(action)
         parents = action[..., self._parents]  # (..., H, depth): every ancestor's value
         return ((self._lows <= parents) & (parents < self._highs)).all(-1).float()
+
+    def _active_kernel(self, action: Tensor) -> Tensor:
+        """The same as one kernel, also for actions that are whole numbers."""
+        from headwise.factorizations.layout_kernel import in_use
+
+        action = even_rows(action)
+        if action.stride(-1) != 1:
+            action = action.contiguous()
+        out = torch.empty(action.shape, device=action.device)
+        in_use[(-(-out.numel() // _BLOCK),)](
+            action, action.stride(-2), self._parents, self._lows, self._highs, out,
+            out.numel(), self.num_heads, self._parents.shape[-1], BLOCK=_BLOCK,
+        )  # fmt: skip
+        return out
 
     def used(self, columns: Tensor, action: Tensor) -> Tensor:
         """Numbers for every head (..., H), with zero where the action does not use the head."""

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from headwise.errors import ConfigError
+from headwise.factorizations.join import Columns, can_join, joined, relaxed
 from headwise.factorizations.layout import Layout
+from headwise.factorizations.soft import TWINS, straight_through, twice
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec, Choice
 
@@ -59,6 +61,9 @@ class Prefix:
             "_numbers", "_holders", "_values", "_kept", "_owner", "visible", "_scale", "_shift",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name).to(layout.device))
+        self._everything = torch.ones(TWINS, self.size, device=layout.device)
+        self.columns = self._as_columns()
+        """The embedding as the kernels of `join.py` know it."""
 
     def embed(self, action: Tensor) -> Tensor:
         """Actions in the learner's form (..., H) as (..., Z)."""
@@ -90,15 +95,57 @@ class Prefix:
             parts.append(torch.stack(columns, dim=-1) * self._scale + self._shift)
         return self._in_use(torch.cat(parts, dim=-1), action)
 
+    def for_twins(self, obs: Tensor, action: Tensor) -> Tensor:
+        """Inputs of twin critics that see the whole action, (..., 2, B, O + Z)."""
+        if self._can_join(obs):
+            return joined(self.columns, obs, action, self._everything)
+        return twice(torch.cat([obs, self.embed(action)], dim=-1))
+
+    def relaxed_for_twins(
+        self, obs: Tensor, action: Tensor, log_probs: Tensor, noise: Tensor, temperature: Tensor
+    ) -> Tensor:
+        """The same with options drawn anew (`straight_through`), so that gradients reach them.
+
+        Args:
+            obs: The observations, (P, B, O).
+            action: Actions (P, B, H), of which the numbers are taken.
+            log_probs: Of the options, (P, B, D, K).
+            noise: Uniform numbers, (P, B, D * K).
+            temperature: How soft options are.
+        """
+        if self._can_join(obs):
+            return relaxed(self.columns, self.layout, obs, log_probs, noise, temperature, action)
+        options = straight_through(log_probs, noise.reshape(log_probs.shape), temperature)
+        return twice(torch.cat([obs, self.embed_relaxed(options, action)], dim=-1))
+
     def inputs(self, obs: Tensor, action: Tensor) -> Tensor:
         """The inputs of all heads' networks at once, (..., H, B, O + Z)."""
+        if self._can_join(obs):
+            return joined(self.columns, obs, action, self.visible)
         seen = self.embed(action).unsqueeze(-3) * self.visible.unsqueeze(-2)
         wide = obs.unsqueeze(-3).expand(*seen.shape[:-1], obs.shape[-1])
         return torch.cat([wide, seen], dim=-1)
 
     def input_of(self, head: int, obs: Tensor, action: Tensor) -> Tensor:
         """The input of one head's network, (..., B, O + Z)."""
+        if self._can_join(obs):
+            return joined(self.columns, obs, action, self.visible[head : head + 1]).squeeze(1)
         return torch.cat([obs, self.embed(action) * self.visible[head]], dim=-1)
+
+    def _can_join(self, obs: Tensor) -> bool:
+        return can_join(obs) and not self.layout.is_conditional
+
+    def _as_columns(self) -> Columns:
+        options = torch.ones(len(self._values), device=self.layout.device)
+        return Columns(
+            owner=self._owner,
+            match=torch.cat([self._values.float(), torch.full_like(self._scale, -1.0)]),
+            scale=torch.cat([options, self._scale]),
+            shift=torch.cat([0.0 * options, self._shift]),
+            column_of=torch.stack(
+                [(self._owner == h).int().argmax() for h in range(self.layout.num_heads)]
+            ),
+        )
 
     def _in_use(self, embedding: Tensor, action: Tensor) -> Tensor:
         if not self.layout.is_conditional:

@@ -18,7 +18,7 @@ from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft import Soft, need_options
 from headwise.factorizations.soft_branching import BranchingSoft
-from headwise.factorizations.values import BranchingValue
+from headwise.factorizations.values import BranchingValue, chosen_centred
 from headwise.nets import Mixer
 from headwise.nets.mixer import MixerKind
 
@@ -40,15 +40,24 @@ class MixedValue(BranchingValue):
             layout.num_choices * layout.max_options,
         )
 
+    def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
+        """What is regressed on the target, (P, B, 1)."""
+        embedding = self.net.embed(obs)
+        value, flat = self.net.outputs(embedding)
+        in_use = self.layout.active(action) if self.layout.is_conditional else None
+        options = self.layout.choice_numbers(action)
+        picked = chosen_centred(self.layout, flat, options, legal, in_use)
+        return self.mixed(value, picked, embedding, action)
+
     def mixed(self, value: Tensor, advantage: Tensor, embedding: Tensor, action: Tensor) -> Tensor:
-        """V plus the mixture."""
+        """V plus the mixture (P, B, 1) of chosen advantages (P, B, D)."""
         one_hot = None
         if self.mixer.kind == "qplex":
             options = self.layout.choice_columns(action)
             one_hot = torch.nn.functional.one_hot(options, self.layout.max_options)
             one_hot = one_hot.flatten(-2).to(value.dtype)
-        mixture: Tensor = self.mixer(advantage, embedding.detach(), one_hot)
-        return (value + mixture).unsqueeze(-1)
+        mixed: Tensor = self.mixer(advantage, embedding.detach(), one_hot, base=value)
+        return mixed.unsqueeze(-1)
 
 
 @factorizations.register("qplex")

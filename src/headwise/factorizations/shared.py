@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import (
@@ -50,20 +51,32 @@ class SharedPolicy(nn.Module):
             gain=blueprint.policy_gain,
         )
 
-    def logits(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
-        """Masked logits (P, B, D, K) of a policy without Range heads."""
+    def flat_logits(self, obs: Tensor) -> Tensor:
+        """Logits of all options (P, B, total) of a policy without Range heads."""
         assert not self.layout.num_ranges
-        return self.layout.masked(self.layout.pad(self.output(self.encoder(obs))), legal)
+        return self.outputs(obs)
+
+    def logits(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """The same padded and masked, (P, B, D, K)."""
+        return self.layout.masked(self.layout.pad(self.flat_logits(obs)), legal)
+
+    def outputs(self, obs: Tensor) -> Tensor:
+        """What the network says, (P, B, W): numbers for every Range, then logits of all options."""
+        outputs: Tensor = self.output(self.encoder(obs))
+        return outputs
 
     def heads(self, obs: Tensor, legal: Tensor | None = None) -> Heads:
         """The distribution of the action, given observations."""
-        outputs: Tensor = self.output(self.encoder(obs))
+        outputs = self.outputs(obs)
         logits = ranges = None
-        split = self._num_range_outputs
+        numbers = flat = outputs
+        if self.layout.num_choices and self.layout.num_ranges:
+            sizes = [self._num_range_outputs, self.layout.total_options]
+            numbers, flat = torch.split(outputs, sizes, dim=-1)  # one kernel on the way back
         if self.layout.num_choices:
-            logits = self.layout.pad(outputs[..., split:])
+            logits = self.layout.pad(flat)
         if self.layout.num_ranges:
-            pairs = outputs[..., :split].view(*outputs.shape[:-1], self.layout.num_ranges, -1)
+            pairs = numbers.view(*outputs.shape[:-1], self.layout.num_ranges, -1)
             ranges = self.spread.distribution(pairs)
         return Heads.from_logits(self.layout, logits, ranges, legal)
 
@@ -92,13 +105,11 @@ class SharedPolicy(nn.Module):
 class SharedValue(BranchingValue):
     """Every head predicts V + A_h by itself; nothing is mixed."""
 
+    adds_up = False
+
     def __init__(self, blueprint: Blueprint) -> None:
         super().__init__(blueprint)
         self.num_columns = self.layout.num_heads
-
-    def mixed(self, value: Tensor, advantage: Tensor, embedding: Tensor, action: Tensor) -> Tensor:
-        """A prediction for each head."""
-        return value.unsqueeze(-1) + advantage
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:
         """The mean of the heads' predictions."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from headwise.errors import ConfigError
 from headwise.factorizations.layout import Layout
+from headwise.population import even_rows, member_mean
 from headwise.spaces import ActionSpec
 
 TWINS = 2
@@ -22,13 +23,18 @@ _MOST_AT_ONCE = 4096
 class ActorLoss(NamedTuple):
     """What an actor is trained with, and how random it is."""
 
-    loss: Tensor | None
-    """(P,), or None where there is no actor."""
+    gain: Tensor | None
+    """What the actor should raise, (P, B, G), or None where there is no actor."""
     entropy: Tensor
     """Of each head, (P, B, H): exact for a Choice, minus the log-density drawn for a Range; both
     weighted with how likely the head is to be in use."""
     in_use: Tensor | None = None
     """How likely each head is to be in use, (P, B, H); None where all always are."""
+
+    @property
+    def loss(self) -> Tensor | None:
+        """Minus the gain: the sum over columns, the mean over rows, (P,)."""
+        return None if self.gain is None else -member_mean(self.gain.sum(-1))
 
 
 class Soft(Protocol):
@@ -107,11 +113,6 @@ def temperatures_of(alpha: Tensor, heads: Tensor) -> Tensor:
     return alpha.index_select(-1, heads).unsqueeze(-2)
 
 
-def lesser(values: Tensor) -> Tensor:
-    """The less hopeful of twin values (P, 2, B, G)."""
-    return values.min(-3).values
-
-
 def log_sum(log_policy: Tensor) -> Tensor:
     """Log sum exp of max-centred scores (..., K), from their log-softmax.
 
@@ -152,8 +153,9 @@ def _relax_kernel(log_probs: Tensor, uniform: Tensor, temperature: Tensor) -> tu
 
     heads, options = log_probs.shape[-2:]
     hard, soft = torch.empty((2, *log_probs.shape), device=log_probs.device).unbind(0)
+    uniform = even_rows(uniform.flatten(-2))  # a view of wider rows as it is
     relax[(hard.numel() // options,)](
-        log_probs.contiguous(), uniform.contiguous(), heads * options, temperature, hard, soft,
+        log_probs.contiguous(), uniform, uniform.stride(-2), temperature, hard, soft,
         hard.numel(), heads, options, OPTIONS=1 << (options - 1).bit_length(),
     )  # fmt: skip
     return hard, soft

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.heads import chosen, pick_options
+from headwise.factorizations.heads import FEW, chosen, pick_options
+from headwise.factorizations.join import Columns, can_join, joined
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft import TWINS, lesser, log_sum, temperatures_of, twice
+from headwise.factorizations.soft import TWINS, log_sum, temperatures_of, twice
 from headwise.factorizations.soft_options import OptionsSoft
-from headwise.factorizations.values import can_soften, chosen_centred, max_centred, soften
+from headwise.factorizations.values import chosen_centred, chosen_values, max_centred
+from headwise.factorizations.worth import can_branch, draw_branches, lesser, soft_branches
 from headwise.nets import Dueling, Mixer
 
 
@@ -48,13 +50,6 @@ class BranchingCritics(nn.Module):
             return advantage
         return advantage * self.mixer.slope_at_zero(embedding).unsqueeze(-1)
 
-    def mix(self, advantage: Tensor, embedding: Tensor) -> Tensor:
-        """Chosen advantages (P, 2, B, D) as one number, (P, 2, B)."""
-        if self.mixer is None:
-            return advantage.sum(-1)
-        mixed: Tensor = self.mixer(advantage, embedding)
-        return mixed
-
 
 class BranchingSoft(OptionsSoft):
     """Q = V(s, a_c) + mixture of A_h(s, a_c, a_h); heads are drawn from softmax(A_h / alpha).
@@ -65,6 +60,9 @@ class BranchingSoft(OptionsSoft):
     def __init__(self, blueprint: Blueprint, mixer_width: int = 0) -> None:
         super().__init__(blueprint, SharedPolicy)
         self._mixer_width = mixer_width
+        device = self.layout.device
+        self._numbers = Columns.of_numbers(self.layout.num_ranges, device)
+        self._everything = torch.ones(TWINS, self.layout.num_ranges, device=device)
 
     def make_critic(self) -> BranchingCritics:
         """Twin critics."""
@@ -74,7 +72,10 @@ class BranchingSoft(OptionsSoft):
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
     ) -> Tensor:
         """Numbers from the actor, then options from the first critic's softmax."""
-        numbers, _ = self._draw_numbers(obs, uniform)
+        numbers = self._draw_numbers(obs, uniform)
+        if self._is_plain(critic, obs, legal) and self.layout.max_options <= FEW:
+            flat = critic.net.advantages_alone(self._inputs(obs, numbers))
+            return draw_branches(self.layout, flat, alpha, uniform, numbers)
         _, flat, embedding = self._outputs(critic, obs, numbers)
         advantage = self._centred(flat, legal)
         scaled = critic.effective(advantage, embedding) / self._t(alpha).unsqueeze(-1)
@@ -94,13 +95,14 @@ class BranchingSoft(OptionsSoft):
     ) -> Tensor:
         """V plus the mixture of the advantages of the options taken, (P, 2, B, 1)."""
         numbers = self.layout.range_columns(action) if self.layout.num_ranges else None
-        options = self.layout.choice_columns(action)
         value, flat, embedding = self._outputs(critic, obs, numbers)
         allowed = None if legal is None else legal.unsqueeze(-4)
-        picked = chosen_centred(self.layout, flat, twice(options), allowed)
-        if self.layout.is_conditional:
-            picked = picked * twice(self._in_use(action))
-        mixed: Tensor = critic.mix(picked, embedding)
+        in_use = twice(self._in_use(action)) if self.layout.is_conditional else None
+        if critic.mixer is None:
+            return chosen_values(self.layout, value, flat, twice(action), allowed, in_use=in_use)
+        options = twice(self.layout.choice_numbers(action))
+        picked = chosen_centred(self.layout, flat, options, allowed)
+        mixed: Tensor = critic.mixer(picked if in_use is None else picked * in_use, embedding)
         return (value + mixed).unsqueeze(-1)
 
     # --- the pieces -----------------------------------------------------------------------------
@@ -109,15 +111,35 @@ class BranchingSoft(OptionsSoft):
         self, critic: Any, obs: Tensor, numbers: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """V (P, 2, B), raw advantages of all options (P, 2, B, total), and the embedding."""
-        x = twice(obs if numbers is None else torch.cat([obs, numbers], dim=-1))
-        embedding = critic.net.embed(x)
+        embedding = critic.net.embed(self._inputs(obs, numbers))
         value, flat = critic.net.outputs(embedding)
         return value, flat, embedding.detach()
+
+    def _inputs(self, obs: Tensor, numbers: Tensor | None) -> Tensor:
+        """What both critics see, (P, 2, B, O + C)."""
+        if numbers is None:
+            return twice(obs)
+        if can_join(obs):
+            return joined(self._numbers, obs, numbers, self._everything)
+        return twice(torch.cat([obs, numbers], dim=-1))
 
     def _centred(self, flat: Tensor, legal: Tensor | None) -> Tensor:
         """Max-centred advantages (P, 2, B, D, K)."""
         allowed = None if legal is None else legal.unsqueeze(-4)
         return max_centred(self.layout, self.layout.pad(flat), allowed)
+
+    def _is_plain(self, critic: Any, obs: Tensor, legal: Tensor | None) -> bool:
+        """Whether there are kernels for it."""
+        return critic.mixer is None and legal is None and can_branch(self.layout, obs)
+
+    def _soft(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        if not self._is_plain(critic, obs, legal):
+            return super()._soft(critic, obs, uniform, alpha, legal)
+        numbers, of_ranges = self._draw_judged(obs, uniform)
+        value, flat, _ = self._outputs(critic, obs, numbers)
+        return *soft_branches(self.layout, flat, value, of_ranges, alpha), None
 
     def _over_options(
         self,
@@ -129,10 +151,6 @@ class BranchingSoft(OptionsSoft):
         legal: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         value, flat, embedding = self._outputs(critic, obs, numbers)
-        if critic.mixer is None and legal is None and can_soften(self.layout, flat):
-            t = alpha.index_select(-1, self.layout.choices)
-            total, entropy = soften(self.layout, flat, value, t)
-            return lesser(total.unsqueeze(-1)), entropy.select(-3, 0), None
         advantage = self._centred(flat, legal)
         t = self._t(alpha)
         scaled = critic.effective(advantage, embedding) / t.unsqueeze(-1)
@@ -151,7 +169,7 @@ class BranchingSoft(OptionsSoft):
             drawn = pick_options(log_policy, shared.expand(entropy.shape))
             action = self.layout.columns(drawn, None if numbers is None else twice(numbers))
             picked = chosen(advantage, drawn.long()) * self._in_use(action)
-            total = value + critic.mix(picked, embedding) + weighted(t * entropy).sum(-1)
+            total = value + critic.mixer(picked, embedding) + weighted(t * entropy).sum(-1)
         first = None if in_use is None else in_use.select(-3, 0)
         return lesser(total.unsqueeze(-1)), weighted(entropy).select(-3, 0), first
 

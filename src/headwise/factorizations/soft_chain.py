@@ -18,7 +18,6 @@ from headwise.factorizations.layout import NEVER
 from headwise.factorizations.prefix import Prefix, ordered
 from headwise.factorizations.soft import (
     TWINS,
-    lesser,
     log_sum,
     part_layout,
     temperatures_of,
@@ -26,6 +25,7 @@ from headwise.factorizations.soft import (
 )
 from headwise.factorizations.soft_options import OptionsSoft
 from headwise.factorizations.values import max_centred
+from headwise.factorizations.worth import lesser
 from headwise.nets import MLP
 from headwise.population import Linear
 
@@ -95,7 +95,7 @@ class ChainSoft(OptionsSoft):
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
     ) -> Tensor:
         """Numbers from the actors, then option after option from the first critic."""
-        numbers, _ = self._draw_numbers(obs, uniform)
+        numbers = self._draw_numbers(obs, uniform)
         x = self._inputs(obs, numbers)
         return self.layout.columns(self._unroll(critic, x, uniform, alpha, legal), numbers)
 

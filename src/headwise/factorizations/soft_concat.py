@@ -10,17 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.heads import Heads
 from headwise.factorizations.prefix import Prefix
-from headwise.factorizations.soft import (
-    TWINS,
-    ActorLoss,
-    lesser,
-    straight_through,
-    twice,
-)
+from headwise.factorizations.soft import TWINS, ActorLoss
+from headwise.factorizations.soft_draw import draw, draw_units
+from headwise.factorizations.worth import lesser, worth
 from headwise.nets import MLP
-from headwise.population import Initializer, Linear, member_mean
+from headwise.population import Initializer, Linear
 
 
 class ActionCritic(nn.Module):
@@ -76,9 +71,7 @@ class ConcatSoft:
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
     ) -> Tensor:
         """Actions drawn from the actor."""
-        raw, _ = self.actor.sample(obs, uniform, legal)
-        unit: Tensor = self.actor.to_unit(raw)
-        return unit
+        return draw_units(self.actor, obs, uniform, legal)
 
     def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
         """The actor's mode."""
@@ -89,17 +82,15 @@ class ConcatSoft:
         self, critic: Any, obs: Tensor, action: Tensor, legal: Tensor | None = None
     ) -> Tensor:
         """Both critics' values of given actions, (P, 2, B, 1)."""
-        value: Tensor = critic(twice(torch.cat([obs, self._embedding.embed(action)], dim=-1)))
+        value: Tensor = critic(self._embedding.for_twins(obs, action))
         return value
 
     def soft_value(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
     ) -> Tensor:
         """Min Q of an action drawn, plus what its randomness is worth."""
-        raw, judged = self.actor.sample(obs, uniform, legal)
-        value = lesser(self.predict(critic, obs, self.actor.to_unit(raw)))
-        entropy = self._entropy(judged.heads, judged.log_prob)
-        return value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
+        drawn = draw(self.actor, obs, uniform, legal)
+        return worth(self.predict(critic, obs, drawn.unit), drawn.entropy, alpha)
 
     def actor_loss(
         self,
@@ -111,20 +102,17 @@ class ConcatSoft:
         legal: Tensor | None,
     ) -> ActorLoss:
         """Minus the value of what the actor does and of its randomness."""
-        raw, judged = self.actor.sample(obs, noise[..., self._num_gumbel :], legal)
-        heads, unit = judged.heads, self.actor.to_unit(raw)
-        if heads.log_probs is None:
-            value = lesser(self.predict(critic, obs, unit))
+        gumbel, rest = noise[..., : self._num_gumbel], noise[..., self._num_gumbel :]
+        unit, entropy, log_probs, in_use = draw(self.actor, obs, rest, legal)
+        if log_probs is None:
+            gain = worth(self.predict(critic, obs, unit), entropy, alpha)
         elif self._counterfactual:
-            value = self._expected(critic, obs, unit, heads.log_probs)
+            value = self._expected(critic, obs, unit, log_probs)
+            gain = value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
         else:
-            gumbel = noise[..., : self._num_gumbel].reshape(heads.log_probs.shape)
-            options = straight_through(heads.log_probs, gumbel, gumbel_temperature)
-            embedded = self._embedding.embed_relaxed(options, unit)
-            value = lesser(critic(twice(torch.cat([obs, embedded], dim=-1))))
-        entropy = self._entropy(heads, judged.log_prob)
-        gain = value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
-        return ActorLoss(-member_mean(gain), entropy, heads.activity())
+            x = self._embedding.relaxed_for_twins(obs, unit, log_probs, gumbel, gumbel_temperature)
+            gain = worth(critic(x), entropy, alpha)
+        return ActorLoss(gain, entropy, in_use)
 
     def _expected(self, critic: Any, obs: Tensor, unit: Tensor, log_probs: Tensor) -> Tensor:
         """What each Choice head may expect while the other heads are as drawn, summed, (P, B, 1).
@@ -141,14 +129,3 @@ class ConcatSoft:
         if self.layout.num_ranges:
             value = value + lesser(self.predict(critic, obs, unit))
         return value
-
-    def _entropy(self, heads: Heads, log_prob: Tensor) -> Tensor:
-        """Of each head: exact for a Choice, minus the log-density drawn for a Range."""
-        if heads.log_probs is None:
-            return -log_prob
-        if heads.ranges is None:
-            return heads.entropy()
-        if self.layout.is_conditional:
-            return torch.where(self.layout.is_choice, heads.entropy(), -log_prob)
-        of_ranges = -self.layout.range_columns(log_prob)
-        return self.layout.columns(heads.option_entropy(), of_ranges)

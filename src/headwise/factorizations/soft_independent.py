@@ -13,15 +13,15 @@ from headwise.factorizations.heads import chosen, pick_options
 from headwise.factorizations.soft import (
     TWINS,
     ActorLoss,
-    lesser,
     log_sum,
     part_layout,
     temperatures_of,
 )
 from headwise.factorizations.stacks import PolicyStack, for_each_head
 from headwise.factorizations.values import max_centred
+from headwise.factorizations.worth import lesser
 from headwise.nets import MLP, Dueling
-from headwise.population import Initializer, Linear, member_mean
+from headwise.population import Initializer, Linear
 
 
 class IndependentCritics(nn.Module):
@@ -138,7 +138,7 @@ class IndependentSoft:
         legal: Tensor | None,
     ) -> ActorLoss:
         """Every actor by its own critic."""
-        options = reals = loss = in_use = None
+        options = reals = gain = in_use = None
         if self.layout.num_choices:
             _, options, in_use = self._over_options(critic, obs, alpha, legal)
         numbers, log_prob = self._draw_numbers(obs, noise)
@@ -148,8 +148,8 @@ class IndependentSoft:
             if in_use is not None:  # an actor learns as much as its head is in use
                 used = in_use[..., self.layout.ranges].detach()
                 gain, log_prob = gain * used, log_prob * used
-            loss, reals = -member_mean(gain.sum(-1, keepdim=True)), -log_prob
-        return ActorLoss(loss, self.layout.columns(options, reals), in_use)
+            reals = -log_prob
+        return ActorLoss(gain, self.layout.columns(options, reals), in_use)
 
     # --- the pieces -----------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.soft import ActorLoss, part_layout, temperatures_of
-from headwise.population import Initializer, member_mean
+from headwise.factorizations.soft_draw import draw, draw_units
+from headwise.population import Initializer
 
 
 class OptionsSoft(ABC):
@@ -40,12 +41,7 @@ class OptionsSoft(ABC):
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
     ) -> Tensor:
         """The value of states with the entropy to come, (P, B, 1)."""
-        numbers, log_prob = self._draw_numbers(obs, uniform)
-        value, _, in_use = self._over_options(critic, obs, numbers, uniform, alpha, legal)
-        if log_prob is not None:
-            t = temperatures_of(alpha, self.layout.ranges)
-            value = value - (t * self._of_ranges(log_prob, in_use)).sum(-1, keepdim=True)
-        return value
+        return self._soft(critic, obs, uniform, alpha, legal)[0]
 
     def actor_loss(
         self,
@@ -57,14 +53,24 @@ class OptionsSoft(ABC):
         legal: Tensor | None,
     ) -> ActorLoss:
         """Minus the soft value by the numbers chosen; without Ranges there is no actor."""
-        numbers, log_prob = self._draw_numbers(obs, noise)
-        value, entropy, in_use = self._over_options(critic, obs, numbers, noise, alpha, legal)
-        if log_prob is None:
-            return ActorLoss(None, self.layout.columns(entropy, None), in_use)
-        log_prob = self._of_ranges(log_prob, in_use)
-        t = temperatures_of(alpha, self.layout.ranges)
-        gain = value - (t * log_prob).sum(-1, keepdim=True)
-        return ActorLoss(-member_mean(gain), self.layout.columns(entropy, -log_prob), in_use)
+        gain, entropy, in_use = self._soft(critic, obs, noise, alpha, legal)
+        return ActorLoss(None if self.actor is None else gain, entropy, in_use)
+
+    def _soft(
+        self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The soft value (P, B, 1), the heads' entropies (P, B, H), and how likely they are used.
+
+        The third is (P, B, H), or None where all heads always are in use.
+        """
+        numbers, of_ranges = self._draw_judged(obs, uniform)
+        value, entropy, in_use = self._over_options(critic, obs, numbers, uniform, alpha, legal)
+        if of_ranges is not None:
+            if in_use is not None:
+                of_ranges = of_ranges * in_use[..., self.layout.ranges]
+            t = temperatures_of(alpha, self.layout.ranges)
+            value = value + (t * of_ranges).sum(-1, keepdim=True)
+        return value, self.layout.columns(entropy, of_ranges), in_use
 
     @abstractmethod
     def _over_options(
@@ -89,13 +95,15 @@ class OptionsSoft(ABC):
     def _best_numbers(self, obs: Tensor) -> Tensor | None:
         return None if self.actor is None else self.actor.to_unit(self.actor.mode(obs))
 
-    def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Values of the Range heads (P, B, C) from the actor, and their log-densities."""
+    def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> Tensor | None:
+        """Values of the Range heads (P, B, C) from the actor."""
+        if self.actor is None:
+            return None
+        return draw_units(self.actor, obs, uniform[..., self.layout.num_choices :])
+
+    def _draw_judged(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """The same, and minus their log-densities."""
         if self.actor is None:
             return None, None
-        raw, judged = self.actor.sample(obs, uniform[..., self.layout.num_choices :])
-        return self.actor.to_unit(raw), judged.log_prob
-
-    def _of_ranges(self, log_prob: Tensor, in_use: Tensor | None) -> Tensor:
-        """Log-densities (P, B, C), weighted with how likely their heads are to be in use."""
-        return log_prob if in_use is None else log_prob * in_use[..., self.layout.ranges]
+        drawn = draw(self.actor, obs, uniform[..., self.layout.num_choices :])
+        return drawn.unit, drawn.entropy

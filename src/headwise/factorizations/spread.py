@@ -37,13 +37,13 @@ class Spread(nn.Module):
 
     def distribution(self, outputs: Tensor, column: int | None = None) -> RangeDistribution:
         """From outputs (..., C, outputs_per_range) of all Range heads, or of the one named."""
-        first = outputs[..., 0]
-        if self.kind == "beta":
-            return make_range("beta", first, outputs[..., 1])
         if self.from_state:
-            free = outputs[..., 1]
+            first, free = outputs.unbind(-1)
         else:
+            first = outputs.squeeze(-1)
             free = self.free if column is None else self.free[..., column : column + 1]
+        if self.kind == "beta":
+            return make_range("beta", first, free)
         return make_range(self.kind, first, bounded_log_std(free, *self.bounds).expand_as(first))
 
     def to_unit(self, layout: Layout, raw: Tensor) -> Tensor:

@@ -6,17 +6,14 @@ whatever the mixing, and each head's own maximum is the joint maximum.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
+from headwise.factorizations.centring import Given, best_of_all, best_of_one, centred, fits
 from headwise.factorizations.heads import chosen
 from headwise.factorizations.layout import Layout
 from headwise.nets import Dueling
-
-_MOST_AT_ONCE = 4096
 
 
 def max_centred(layout: Layout, advantage: Tensor, legal: Tensor | None = None) -> Tensor:
@@ -26,86 +23,90 @@ def max_centred(layout: Layout, advantage: Tensor, legal: Tensor | None = None) 
 
 
 def chosen_centred(
-    layout: Layout, flat: Tensor, options: Tensor, legal: Tensor | None = None
+    layout: Layout,
+    flat: Tensor,
+    options: Tensor,
+    legal: Tensor | None = None,
+    in_use: Tensor | None = None,
 ) -> Tensor:
-    """The max-centred advantages of options (..., D) alone, from those of all (..., total)."""
-    if flat.device.type == "cuda" and legal is None and layout.mask.numel() <= _MOST_AT_ONCE:
-        picked: Tensor = _ChosenCentred.apply(flat, options, layout)  # type: ignore[no-untyped-call]
-        return picked
-    return chosen(max_centred(layout, layout.pad(flat), legal), options)
+    """The max-centred advantages of options (..., D) alone, from those of all (..., total).
 
-
-class _ChosenCentred(torch.autograd.Function):
-    """The same in one kernel, and one on the way back; of equally good options the first is best.
-
-    Untouched, the best option's gradient and the chosen one's are scattered by a dozen kernels.
+    Where `in_use` (..., D) is given, ones and zeros, they are multiplied by it.
     """
-
-    @staticmethod
-    def forward(ctx: Any, flat: Tensor, options: Tensor, layout: Layout) -> Tensor:
-        from headwise.factorizations.values_kernel import centre
-
-        flat, options = flat.contiguous(), options.contiguous()
-        out = torch.empty(options.shape, device=flat.device)
-        best = torch.empty_like(options)
-        ctx.bounds, ctx.sizes = layout.bounds, (flat.shape[-1], layout.num_choices)
-        ctx.blocks = {
-            "HEADS": 1 << (layout.num_choices - 1).bit_length(),
-            "OPTIONS": 1 << (layout.max_options - 1).bit_length(),
-        }
-        grid = (options.numel() // layout.num_choices,)
-        centre[grid](flat, options, layout.bounds, out, best, *ctx.sizes, **ctx.blocks)
-        ctx.save_for_backward(options, best)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        from headwise.factorizations.values_kernel import centre_back
-
-        options, best = ctx.saved_tensors
-        to_flat = torch.empty(*grad.shape[:-1], ctx.sizes[0], device=grad.device)
-        grid = (options.numel() // ctx.sizes[1],)
-        centre_back[grid](
-            grad.contiguous(), options, best, ctx.bounds, to_flat, *ctx.sizes, **ctx.blocks
-        )
-        return to_flat, None, None
+    if fits(layout, flat):
+        return centred(None, flat, Given(layout, options, in_use=in_use, legal=legal))
+    picked = chosen(max_centred(layout, layout.pad(flat), legal), options.long())
+    return picked if in_use is None else picked * in_use
 
 
-def can_soften(layout: Layout, flat: Tensor) -> bool:
-    """Whether `soften` can take these outputs: on a GPU, without gradients or conditions."""
-    few = layout.mask.numel() <= _MOST_AT_ONCE and not layout.is_conditional
-    return few and flat.device.type == "cuda" and not flat.requires_grad
-
-
-def soften(
-    layout: Layout, flat: Tensor, value: Tensor, temperature: Tensor
-) -> tuple[Tensor, Tensor]:
-    """V + sum over heads of t log sum exp(A / t), and the entropies of softmax(A / t), as a kernel.
+def chosen_values(
+    layout: Layout,
+    value: Tensor,
+    advantage: Tensor,
+    action: Tensor,
+    legal: Tensor | None = None,
+    *,
+    stacked: bool = False,
+    sums: bool = True,
+    in_use: Tensor | None = None,
+) -> Tensor:
+    """V plus the max-centred advantages along an action: their sum (..., 1), or each (..., D).
 
     Args:
-        layout: The heads.
-        flat: Advantages of all options, (P, ..., B, total); they need not be centred.
-        value: V, (P, ..., B).
-        temperature: One for each head of each member, (P, D).
+        layout: The heads, all of them Choices.
+        value: V (...), or each head's own (P, D, B) where networks are stacked and not added up.
+        advantage: Of all options, (..., total), or (P, D, B, K) where networks are stacked.
+        action: Options, (..., D).
+        legal: Which options may be chosen, (..., D, K).
+        stacked: Whether every head has a network of its own.
+        sums: Whether advantages are added up.
+        in_use: Ones and zeros (..., D) by which advantages are multiplied.
     """
-    from headwise.factorizations.values_kernel import soften as kernel
+    options = layout.choice_numbers(action)
+    if fits(layout, advantage):
+        given = Given(layout, options, stacked, sums, in_use=in_use, legal=legal)
+        return centred(value, advantage, given)
+    padded = advantage.movedim(-3, -2) if stacked else layout.pad(advantage)
+    picked = chosen(max_centred(layout, padded, legal), options.long())
+    if in_use is not None:
+        picked = picked * in_use
+    if sums:
+        return (value + picked.sum(-1)).unsqueeze(-1)
+    return (value.transpose(-1, -2) if stacked else value.unsqueeze(-1)) + picked
 
-    flat, value = flat.contiguous(), value.contiguous()
-    heads = layout.num_choices
-    total = torch.empty_like(value)
-    entropy = torch.empty(*value.shape, heads, device=value.device)
-    kernel[(value.numel(),)](
-        flat, value, temperature.contiguous(), layout.bounds, total, entropy,
-        value.numel() // temperature[..., -1].numel(), flat.shape[-1], heads,
-        HEADS=1 << (heads - 1).bit_length(), OPTIONS=1 << (layout.max_options - 1).bit_length(),
-    )  # fmt: skip
-    return total, entropy
+
+def best_options(
+    layout: Layout, advantage: Tensor, legal: Tensor | None = None, *, stacked: bool = False
+) -> Tensor:
+    """Each head's best option (..., D), from advantages as `chosen_values` has them."""
+    if fits(layout, advantage):
+        return best_of_all(layout, advantage, legal, stacked=stacked)
+    padded = advantage.movedim(-3, -2) if stacked else layout.pad(advantage)
+    return layout.masked(padded, legal).argmax(-1).float()
+
+
+def with_best(
+    layout: Layout, head: int, advantage: Tensor, legal: Tensor | None, action: Tensor
+) -> Tensor:
+    """Actions (..., D) with one head's best option, from its advantages (..., K) alone.
+
+    The actions given are not to be used again: on a GPU they are overwritten.
+    """
+    if fits(layout, advantage):
+        return best_of_one(layout, head, advantage, legal, action)
+    scores = advantage.masked_fill(~layout.mask[head], -torch.inf)
+    if legal is not None:
+        scores = scores.masked_fill(~legal[..., head, :], -torch.inf)
+    is_head = torch.arange(layout.num_heads, device=action.device) == head
+    return torch.where(is_head, scores.argmax(-1, keepdim=True).float(), action)
 
 
 class BranchingValue(nn.Module):
-    """One dueling network for all heads; `mixed` says what its advantages add up to."""
+    """One dueling network for all heads."""
 
     num_columns = 1
+    adds_up = True
+    """Whether the heads' advantages are added up to one prediction, or each is one by itself."""
 
     def __init__(self, blueprint: Blueprint) -> None:
         super().__init__()
@@ -126,21 +127,17 @@ class BranchingValue(nn.Module):
         value, flat = self.net.outputs(embedding)
         return value, max_centred(self.layout, self.layout.pad(flat), legal), embedding
 
-    def mixed(self, value: Tensor, advantage: Tensor, embedding: Tensor, action: Tensor) -> Tensor:
-        """The predictions (..., B, G) for chosen advantages (..., B, D): here their sum."""
-        return (value + advantage.sum(-1)).unsqueeze(-1)
-
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """What is regressed on the target, (P, B, G)."""
-        embedding = self.net.embed(obs)
-        value, flat = self.net.outputs(embedding)
-        picked = chosen_centred(self.layout, flat, self.layout.choice_columns(action), legal)
-        return self.mixed(value, self.layout.used(picked, action), embedding, action)
+        value, flat = self.net(obs)
+        in_use = self.layout.active(action) if self.layout.is_conditional else None
+        return chosen_values(
+            self.layout, value, flat, action, legal, sums=self.adds_up, in_use=in_use
+        )
 
     def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """Each head's best option, (P, B, H)."""
-        _, flat = self.net(obs)
-        return self.layout.masked(self.layout.pad(flat), legal).argmax(-1).float()
+        return best_options(self.layout, self.net.advantages_alone(obs), legal)
 
     def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """V for every prediction, (P, B, G)."""

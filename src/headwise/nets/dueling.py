@@ -66,6 +66,12 @@ class Dueling(nn.Module):
         embedding = self.embedding.first(self.embedding_size // 2, self.encoder(x), "tanh")
         return self.value(embedding).squeeze(-1)  # type: ignore[no-any-return]
 
+    def advantages_alone(self, x: Tensor) -> Tensor:
+        """The advantages (..., B, num_outputs) without the value."""
+        _, for_advantage = self.embed(x).chunk(2, dim=-1)
+        advantages: Tensor = self.advantage(for_advantage)
+        return advantages
+
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Value (..., B) and advantages (..., B, num_outputs)."""
         return self.outputs(self.embed(x))

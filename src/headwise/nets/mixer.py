@@ -52,14 +52,28 @@ class Mixer(nn.Module):
             self.first = Linear(init, state_size + action_size, width, copies=copies)
             self.second = Linear(init, width, num_heads, copies=copies)
 
-    def forward(self, advantage: Tensor, state: Tensor, action: Tensor | None = None) -> Tensor:
-        """The mixture, given the state and, for `qplex`, the embedded joint action."""
+    def forward(
+        self,
+        advantage: Tensor,
+        state: Tensor,
+        action: Tensor | None = None,
+        base: Tensor | None = None,
+    ) -> Tensor:
+        """The mixture, given the state and, for `qplex`, the embedded joint action.
+
+        Args:
+            advantage: What is mixed, (..., B, H).
+            state: What the weights depend on, (..., B, state_size).
+            action: The embedded joint action, (..., B, action_size).
+            base: What the mixture is added to, (..., B), if anything.
+        """
         if self.kind == "paper":
-            return mixture(advantage, self.first(state), self.second(state))
+            return mixture(advantage, self.first(state), self.second(state), base)
         assert action is not None
         hidden = torch.relu(self.first(torch.cat([state, action], dim=-1)))
         weight = softplus(self.second(hidden)) + 1e-3
-        return (weight * advantage).sum(-1)
+        mixed = (weight * advantage).sum(-1)
+        return mixed if base is None else base + mixed
 
     @torch.no_grad()
     def slope(self, advantage: Tensor, state: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The mixture ELU(A |W1|) |W2| of advantages (..., H), with weights of their own for every row.
 
-On the CPU the compiled module does it in one pass over memory; elsewhere, and as its oracle, it is
-made of tensor operations.
+On the CPU the compiled module does it in one pass over memory, and on CUDA a Triton kernel;
+elsewhere, and as their oracle, it is made of tensor operations.
 """
 
 from __future__ import annotations
@@ -14,20 +14,25 @@ from torch import Tensor
 from headwise.population import elu
 
 
-def mixture(advantage: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def mixture(advantage: Tensor, first: Tensor, second: Tensor, base: Tensor | None = None) -> Tensor:
     """The mixture (...) of advantages (..., H).
 
     Args:
         advantage: What is mixed, (..., H).
         first: W1 before its sign is dropped, (..., H * E).
         second: W2 before its sign is dropped, (..., E).
+        base: What the mixture is added to, (...), if anything.
     """
+    if _is_kernel(advantage):
+        with_base: Tensor = _MixtureKernels.apply(advantage, first, second, base)  # type: ignore[no-untyped-call]
+        return with_base
     if not _is_compiled(advantage):
-        return tensor_mixture(advantage, first, second)
-    if not torch.is_grad_enabled():
-        return _mix(advantage, first, second)[0]
-    mixed: Tensor = _Mixture.apply(advantage, first, second)  # type: ignore[no-untyped-call]
-    return mixed
+        mixed = tensor_mixture(advantage, first, second)
+    elif torch.is_grad_enabled():
+        mixed = _Mixture.apply(advantage, first, second)  # type: ignore[no-untyped-call]
+    else:
+        mixed = _mix(advantage, first, second)[0]
+    return mixed if base is None else base + mixed
 
 
 def mixture_slope(advantage: Tensor, first: Tensor, second: Tensor) -> Tensor:
@@ -36,6 +41,8 @@ def mixture_slope(advantage: Tensor, first: Tensor, second: Tensor) -> Tensor:
     No gradient flows.
     """
     with torch.no_grad():
+        if _is_kernel(advantage):
+            return _slope_kernel(advantage, first, second)
         if not _is_compiled(advantage):
             return tensor_slope(advantage, first, second)
         from headwise import _core
@@ -81,6 +88,62 @@ class _Mixture(torch.autograd.Function):
             advantage, first, second, hidden, grad.contiguous().view(-1).numpy(), *out
         )
         return tuple(found)
+
+
+class _MixtureKernels(torch.autograd.Function):
+    """The same as a Triton kernel, and one on the way back."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, advantage: Tensor, first: Tensor, second: Tensor, base: Tensor | None
+    ) -> Tensor:
+        from headwise.nets.mixture_kernel import mix
+
+        advantage, first, second = (x.contiguous() for x in (advantage, first, second))
+        hidden = torch.empty_like(second)
+        mixed = torch.empty(advantage.shape[:-1], device=advantage.device)
+        mix[(mixed.numel(),)](
+            advantage, first, second, mixed if base is None else base.contiguous(), hidden, mixed,
+            *_sizes(advantage, second), BASE=base is not None, UNITS=_units(second),
+        )  # fmt: skip
+        ctx.save_for_backward(advantage, first, second, hidden)
+        return mixed
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        from headwise.nets.mixture_kernel import mix_back
+
+        advantage, first, second, hidden = ctx.saved_tensors
+        grad = grad.contiguous()
+        found = [torch.empty_like(x) for x in (advantage, first, second)]
+        mix_back[(grad.numel(),)](
+            grad, advantage, first, second, hidden, *found,
+            *_sizes(advantage, second), UNITS=_units(second),
+        )  # fmt: skip
+        return *found, grad if ctx.needs_input_grad[3] else None
+
+
+def _slope_kernel(advantage: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    from headwise.nets.mixture_kernel import mix_slope
+
+    advantage, first, second = (x.contiguous() for x in (advantage, first, second))
+    slope = torch.empty_like(advantage)
+    mix_slope[(second[..., 0].numel(),)](
+        advantage, first, second, slope, *_sizes(advantage, second), UNITS=_units(second)
+    )
+    return slope
+
+
+def _is_kernel(x: Tensor) -> bool:
+    return x.device.type == "cuda" and x.dtype == torch.float32
+
+
+def _sizes(advantage: Tensor, second: Tensor) -> tuple[int, int]:
+    return advantage.shape[-1], second.shape[-1]
+
+
+def _units(second: Tensor) -> int:
+    return 1 << (second.shape[-1] - 1).bit_length()
 
 
 def _is_compiled(x: Tensor) -> bool:

@@ -86,8 +86,10 @@ class Linear(nn.Module):
         """The first `count` outputs alone: (P, *copies, B, in) to (P, *copies, B, count)."""
         stack = x.shape[:-2]
         if len(stack) > 1:
-            # One input for several copies may have no strides of its own; see _Affine.
-            x = x.flatten(0, -3).contiguous()
+            x = x.flatten(0, -3)
+            if x.device.type != "cuda":
+                # One input for several copies may have no strides of its own; see _Affine.
+                x = x.contiguous()
 
         def cut(parameter: Tensor) -> Tensor:
             if count < self.out_features:

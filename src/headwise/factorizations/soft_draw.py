@@ -1,0 +1,152 @@
+"""Drawing from an actor for SAC: actions in the learner's form, and how random each head is."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from headwise.factorizations.heads import FEW, Heads, pick_options
+from headwise.factorizations.join import dense_rows
+from headwise.factorizations.layout import Layout
+
+_ROWS = 64  # of the kernels: rows at a time
+
+
+class Drawn(NamedTuple):
+    """Actions and the distribution that they are from."""
+
+    unit: Tensor
+    """Actions in the learner's form, (P, B, H)."""
+    entropy: Tensor
+    """Of each head, (P, B, H): exact for a Choice, minus the log-density drawn for a Range; both
+    weighted with how likely the head is to be in use."""
+    log_probs: Tensor | None
+    """Log-probabilities of the options, (P, B, D, K)."""
+    in_use: Tensor | None
+    """How likely each head is to be in use, (P, B, H); None where all always are."""
+
+
+def draw(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = None) -> Drawn:
+    """Draws from an actor; gradients flow through numbers, entropies and log-probabilities."""
+    layout: Layout = actor.layout
+    if not _is_one_network(actor):
+        raw, judged = actor.sample(obs, uniform, legal)
+        heads, unit = judged.heads, actor.to_unit(raw)
+        return Drawn(unit, _entropy(heads, judged.log_prob), heads.log_probs, heads.activity())
+    if _can_fuse(actor, obs, legal):
+        return _drawn_at_once(actor, obs, uniform)
+    heads = actor.heads(obs, legal)
+    options, rest = _options(heads, uniform)
+    numbers = of_options = of_numbers = None
+    if heads.log_probs is not None:
+        of_options = heads.option_entropy()
+    if heads.ranges is not None:
+        raw, log_prob = heads.ranges.draw_judged(rest)
+        numbers, of_numbers = heads.ranges.to_unit(raw), -log_prob
+    unit = layout.columns(options, numbers)
+    return Drawn(unit, layout.columns(of_options, of_numbers), heads.log_probs, None)
+
+
+def draw_units(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = None) -> Tensor:
+    """The actions alone, (P, B, H)."""
+    if not _is_one_network(actor):
+        raw, _ = actor.sample(obs, uniform, legal)
+        unit: Tensor = actor.to_unit(raw)
+        return unit
+    if _can_fuse(actor, obs, legal):
+        return _drawn_at_once(actor, obs, uniform).unit
+    heads: Heads = actor.heads(obs, legal)
+    options, rest = _options(heads, uniform)
+    numbers = None
+    if heads.ranges is not None:
+        numbers = heads.ranges.to_unit(heads.ranges.draw(rest))
+    return heads.layout.columns(options, numbers)
+
+
+def _is_one_network(actor: Any) -> bool:
+    """Whether all heads are known before one is drawn, and none depends on another."""
+    return hasattr(actor, "outputs") and not actor.layout.is_conditional
+
+
+def _options(heads: Heads, uniform: Tensor) -> tuple[Tensor | None, Tensor]:
+    """Options drawn, (P, B, D), and the uniform numbers left to Ranges, (P, B, C, each)."""
+    layout = heads.layout
+    options = None
+    if heads.log_probs is not None:
+        options = pick_options(heads.log_probs, uniform[..., : layout.num_choices])
+    rest = uniform[..., layout.num_choices :]
+    return options, rest.view(*rest.shape[:-1], layout.num_ranges, -1) if heads.ranges else rest
+
+
+def _entropy(heads: Heads, log_prob: Tensor) -> Tensor:
+    layout = heads.layout
+    if heads.log_probs is None:
+        return -log_prob
+    if heads.ranges is None:
+        return heads.entropy()
+    if layout.is_conditional:
+        return torch.where(layout.is_choice, heads.entropy(), -log_prob)
+    return layout.columns(heads.option_entropy(), -layout.range_columns(log_prob))
+
+
+def _can_fuse(actor: Any, obs: Tensor, legal: Tensor | None) -> bool:
+    spread, layout = actor.spread, actor.layout
+    plain = not layout.num_ranges or (spread.kind == "squashed" and spread.from_state)
+    return plain and legal is None and obs.device.type == "cuda" and layout.max_options <= FEW
+
+
+def _drawn_at_once(actor: Any, obs: Tensor, uniform: Tensor) -> Drawn:
+    unit, entropy, log_probs = _DrawHeads.apply(  # type: ignore[no-untyped-call]
+        actor.outputs(obs), uniform, actor.layout, actor.spread.bounds
+    )
+    return Drawn(unit, entropy, log_probs if actor.layout.num_choices else None, None)
+
+
+class _DrawHeads(torch.autograd.Function):
+    """From a network's outputs to actions in one kernel, and one on the way back.
+
+    In tensor operations it is about twenty, and as many on the way back.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, outputs: Tensor, uniform: Tensor, layout: Layout, bounds: tuple[float, float]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        from headwise.factorizations.soft_draw_kernel import draw_heads
+
+        outputs, uniform = outputs.contiguous(), dense_rows(uniform)
+        stack, options, numbers = outputs.shape[:-1], layout.num_choices, layout.num_ranges
+        unit, entropy = torch.empty((2, *stack, layout.num_heads), device=outputs.device).unbind(0)
+        log_probs = torch.empty((*stack, options, layout.max_options), device=outputs.device)
+        spread = torch.empty((*stack, numbers), device=outputs.device)
+        rows, half = stack.numel(), 0.5 * (bounds[1] - bounds[0])
+        ctx.layout, ctx.half, ctx.grid = layout, half, (-(-rows // _ROWS), layout.num_heads)
+        ctx.sizes = (rows, outputs.shape[-1], options, numbers, layout.max_options)
+        draw_heads[ctx.grid](
+            outputs, uniform, uniform.stride(-2), layout.bounds, layout.choices, layout.ranges,
+            unit, entropy, log_probs, spread, *ctx.sizes, bounds[0], half, ROWS=_ROWS,
+        )  # fmt: skip
+        ctx.save_for_backward(outputs, unit, entropy, log_probs, spread)
+        ctx.set_materialize_grads(False)
+        return unit, entropy, log_probs
+
+    @staticmethod
+    def backward(
+        ctx: Any, by_unit: Tensor | None, by_entropy: Tensor | None, by_log_probs: Tensor | None
+    ) -> tuple[Tensor, None, None, None]:
+        from headwise.factorizations.soft_draw_kernel import draw_heads_back
+
+        saved, layout = ctx.saved_tensors, ctx.layout
+        to_outputs = torch.empty_like(saved[0])
+        slopes = [
+            to_outputs if by is None else by.contiguous()  # what is not there is not read
+            for by in (by_unit, by_entropy, by_log_probs)
+        ]
+        draw_heads_back[ctx.grid](
+            *saved, *slopes, layout.bounds, layout.choices, layout.ranges, to_outputs,
+            *ctx.sizes, ctx.half, UNIT=by_unit is not None, ENTROPY=by_entropy is not None,
+            LOG_PROBS=by_log_probs is not None and layout.num_choices > 0, ROWS=_ROWS,
+        )  # fmt: skip
+        return to_outputs, None, None, None

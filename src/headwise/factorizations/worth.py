@@ -1,0 +1,177 @@
+"""What states are worth to SAC: the lesser of twin critics, and randomness at its temperature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headwise.factorizations.join import dense_rows
+from headwise.factorizations.layout import Layout
+
+_BLOCK, _ROWS, _MOST_AT_ONCE = 256, 64, 4096  # of the kernels
+
+
+def lesser(values: Tensor) -> Tensor:
+    """The less hopeful of twin values (P, 2, B, G)."""
+    if values.device.type == "cuda":
+        return _worth(values, None, None)
+    return values.min(-3).values
+
+
+def worth(values: Tensor, entropy: Tensor, alpha: Tensor) -> Tensor:
+    """The less hopeful of twin values (P, 2, B, 1), plus temperatures (P, H) times entropies.
+
+    Args:
+        values: What both critics say.
+        entropy: Of each head, (P, B, H).
+        alpha: The temperatures.
+    """
+    if values.device.type == "cuda":
+        return _worth(values, entropy, alpha)
+    return lesser(values) + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
+
+
+def can_branch(layout: Layout, x: Tensor) -> bool:
+    """Whether `soft_branches` can take these heads, where x is."""
+    few = layout.mask.numel() <= _MOST_AT_ONCE
+    return few and x.device.type == "cuda" and not layout.is_conditional
+
+
+def soft_branches(
+    layout: Layout, flat: Tensor, value: Tensor, of_ranges: Tensor | None, alpha: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The soft value in closed form (P, B, 1), and the entropies of all heads (P, B, H).
+
+    The value is the lesser critic's V plus every Choice's t log sum exp(A / t), plus t times every
+    Range's entropy. Entropies of options are the first critic's; no gradient flows through them.
+
+    Args:
+        layout: The heads, none of them under a condition.
+        flat: Advantages of all options, (P, 2, B, total); they need not be centred.
+        value: V, (P, 2, B).
+        of_ranges: Entropies of Range heads, (P, B, C), if there are any.
+        alpha: One temperature for each head of each member, (P, H).
+    """
+    if of_ranges is None:
+        of_ranges = flat.new_empty((flat.shape[0], flat.shape[-2], 0))
+    found: tuple[Tensor, Tensor] = _SoftBranches.apply(  # type: ignore[no-untyped-call]
+        flat, value, of_ranges, alpha, layout
+    )
+    return found
+
+
+def draw_branches(
+    layout: Layout, flat: Tensor, alpha: Tensor, uniform: Tensor, numbers: Tensor | None
+) -> Tensor:
+    """Actions (P, B, H) with options drawn from the first critic's softmax(A / t), as one kernel.
+
+    Args:
+        layout: The heads, none of them under a condition, or with more than `FEW` options.
+        flat: Advantages of all options, (P, 2, B, total).
+        alpha: One temperature for each head of each member, (P, H).
+        uniform: Uniform numbers (P, B, D or more).
+        numbers: Those of the Range heads, (P, B, C), if there are any.
+    """
+    from headwise.factorizations.worth_kernel import draw_branches as kernel
+
+    flat, uniform = flat.contiguous(), dense_rows(uniform)
+    numbers = uniform if numbers is None else dense_rows(numbers)
+    members, _, rows, width = flat.shape
+    out = torch.empty(members, rows, layout.num_heads, device=flat.device)
+    kernel[(-(-members * rows // _ROWS), layout.num_heads)](
+        flat, alpha.contiguous(), uniform, numbers, layout.bounds, layout.choices, layout.ranges,
+        out, uniform.stride(-2), numbers.stride(-2), members * rows, rows, width,
+        layout.num_choices, layout.num_ranges, ROWS=_ROWS,
+    )  # fmt: skip
+    return out
+
+
+def _worth(values: Tensor, entropy: Tensor | None, alpha: Tensor | None) -> Tensor:
+    out: Tensor = _Worth.apply(values, entropy, alpha)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Worth(torch.autograd.Function):
+    """One kernel, and one on the way back; of equal values the first is the lesser."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, entropy: Tensor | None, alpha: Tensor | None) -> Tensor:
+        from headwise.factorizations.worth_kernel import worth as kernel
+
+        members, _, *rest = values.shape
+        values = values.contiguous()
+        out, which = torch.empty((2, members, *rest), device=values.device).unbind(0)
+        heads = 0 if alpha is None else alpha.shape[-1]
+        alpha = values if alpha is None else alpha.contiguous()  # what is not there is not read
+        entropy = values if entropy is None else entropy.contiguous()
+        ctx.sizes, ctx.grid = (out.numel(), out.numel() // members, heads), _grid(out)
+        kernel[ctx.grid](
+            values, entropy, alpha, out, which, *ctx.sizes, HEADS=heads > 0, BLOCK=_BLOCK
+        )
+        ctx.save_for_backward(alpha, which)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        from headwise.factorizations.worth_kernel import worth_back
+
+        (alpha, which), heads = ctx.saved_tensors, ctx.sizes[-1]
+        members, *rest = which.shape
+        to_values = torch.empty((members, 2, *rest), device=grad.device)
+        to_entropy = torch.empty((*which.shape[:-1], heads), device=grad.device)
+        worth_back[ctx.grid](
+            grad.contiguous(), alpha, which, to_values, to_entropy, *ctx.sizes, HEADS=heads > 0,
+            BLOCK=_BLOCK,
+        )  # fmt: skip
+        return to_values, to_entropy if heads else None, None
+
+
+class _SoftBranches(torch.autograd.Function):
+    """One kernel, and one on the way back; of equally good options the first is the best."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, flat: Tensor, value: Tensor, of_ranges: Tensor, alpha: Tensor, layout: Layout
+    ) -> tuple[Tensor, Tensor]:
+        from headwise.factorizations.worth_kernel import soft_branches as kernel
+
+        flat, value, alpha = flat.contiguous(), value.contiguous(), alpha.contiguous()
+        members, _, rows, width = flat.shape
+        total = torch.empty(members, rows, 1, device=flat.device)
+        entropy = torch.empty(members, rows, layout.num_heads, device=flat.device)
+        which = torch.empty(members, rows, dtype=torch.int32, device=flat.device)
+        ctx.tables = layout.bounds, layout.choices, layout.ranges
+        ctx.sizes = rows, width, layout.num_choices, layout.num_ranges
+        ctx.blocks = {
+            "HEADS": 1 << (layout.num_choices - 1).bit_length(),
+            "MOST": 1 << (layout.max_options - 1).bit_length(),
+            "RANGES": 1 << (max(layout.num_ranges, 1) - 1).bit_length(),
+        }
+        kernel[(members * rows,)](
+            flat, value, alpha, of_ranges.contiguous(), *ctx.tables, total, entropy, which,
+            *ctx.sizes, **ctx.blocks,
+        )  # fmt: skip
+        ctx.save_for_backward(flat, alpha, which)
+        ctx.mark_non_differentiable(entropy)
+        ctx.set_materialize_grads(False)  # zeros for the entropies would be a kernel
+        return total, entropy
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+        from headwise.factorizations.worth_kernel import soft_branches_back
+
+        flat, alpha, which = ctx.saved_tensors
+        to_flat = torch.empty_like(flat)
+        to_value = torch.empty(flat.shape[:-1], device=flat.device)
+        to_ranges = torch.empty((*which.shape, ctx.sizes[-1]), device=flat.device)
+        soft_branches_back[(which.numel(),)](
+            grad.contiguous(), flat, alpha, which, *ctx.tables, to_flat, to_value, to_ranges,
+            *ctx.sizes, **ctx.blocks,
+        )  # fmt: skip
+        return to_flat, to_value, to_ranges, None, None
+
+
+def _grid(out: Tensor) -> tuple[int]:
+    return (-(-out.numel() // _BLOCK),)
