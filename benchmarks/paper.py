@@ -23,7 +23,7 @@ from headwise.study.progress import duration
 from headwise.study.train import POINTS, make_pack_loop
 from headwise.training.device import let_streams_run_apart
 from headwise.training.loop import Loop
-from headwise.training.pace import FEW_ROWS, get_ready, seconds_per_step
+from headwise.training.pace import get_ready, seconds_per_step
 from headwise.training.report import metric_columns
 from headwise.training.turns import Turns, one_round
 
@@ -31,6 +31,8 @@ SECONDS = 0.4
 """How long each cell is measured alone, if nothing else is said."""
 AT_ONCE = 16
 _TOGETHER = 1.5  # seconds, at least, that a group is measured
+LONGEST = 10
+"""How many cells are named that take longest."""
 END_TO_END = "shoot-dep/discrete/dqn/vdn"
 """The cell whose throughput is told by itself."""
 
@@ -119,12 +121,9 @@ class Bench:
 
     def _begin(self, cell: Measured) -> Loop:
         start = time.perf_counter()
-        loop = make_pack_loop(trial(cell.pack), self.device)
-        ready = get_ready(loop)
+        loop = make_pack_loop(at_once_learning(cell.pack), self.device)
+        get_ready(loop)
         cell.building = time.perf_counter() - start
-        # The first updates were of a short rollout; those of the study's are as much longer.
-        rollout = cell.pack.runs[0].settings.get("rollout", FEW_ROWS)
-        cell.building += ready.learning * (max(rollout / FEW_ROWS, 1.0) - 1.0)
         metric_columns(loop)
         start = time.perf_counter()
         metric_columns(loop)
@@ -155,6 +154,13 @@ class Bench:
         for (_, loop, cell), before in zip(loops, first, strict=True):
             cell.together = seconds / max(loop.env_steps - before, 1)
             cell.at_once = len(loops)
+
+
+def at_once_learning(pack: Pack) -> Pack:
+    """The same pack with hardly any warm-up; rollouts stay as long as they are."""
+    rollout = {k: v for k, v in pack.runs[0].settings.items() if k == "rollout"}
+    runs = (replace(run, settings={**run.settings, **rollout}) for run in trial(pack).runs)
+    return Pack(tuple(runs))
 
 
 def copies(pack: Pack, number: int) -> list[Pack]:
@@ -243,10 +249,9 @@ def report(
         "## The paper study, projected",
         f"{len(good)} of {asked} cells ({runs:,} runs), each measured: its rate with updates, all "
         f"seeds of a cell in one population; alone, and with {at_once} populations at once, each "
-        "on a stream of its own, by turns. Rollouts are measured in pieces of "
-        f"{FEW_ROWS} rows. Building is what comes before: networks, memory, the first updates "
-        "and their capture; populations wait for one another there, so all of it is added. Not "
-        "in it: writing the store.",
+        "on a stream of its own, by turns. Building is what comes before: networks, memory, the "
+        "first updates and their capture; populations wait for one another there, so all of it is "
+        "added. Not in it: writing the store.",
         f"{name}, float32 products {torch.get_float32_matmul_precision()}, {origin}; took "
         f"{duration(wall)}.",
     ]
@@ -264,6 +269,9 @@ def report(
         f"{duration(building + together)} with {at_once} at once "
         f"(training {duration(together)}, building {duration(building)})."
     )
+    longest = sorted(good, key=lambda cell: -cell.seconds_together)[:LONGEST]
+    told = ", ".join(f"{cell.pack.runs[0].cell} {cell.seconds_together:.0f}" for cell in longest)
+    parts.append(f"The cells that take longest, seconds with {at_once} at once: {told}.")
     if len(good) < asked:
         troubles = dict.fromkeys(cell.trouble for cell in done if cell.trouble)
         missing = [f"{asked - len(good)} cells are not in it", *troubles]

@@ -4,10 +4,8 @@ import os
 import signal
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-import torch
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -19,7 +17,6 @@ from headwise.errors import EnvError  # noqa: E402
 from headwise.study.load import load_study  # noqa: E402
 from headwise.study.planner import pack_runs  # noqa: E402
 from headwise.training.loop import Loop  # noqa: E402
-from headwise.training.pace import Readiness  # noqa: E402
 
 STUDY = str(ROOT / "studies" / "paper.py")
 
@@ -102,17 +99,12 @@ def test_what_goes_wrong_in_a_turn_is_told(tiny, monkeypatch):
         list(paper.Bench("cpu", 2, 0.01).measure(tiny[:2]))
 
 
-def test_first_updates_are_as_long_as_the_studys_rollouts(packs, monkeypatch):
-    """A rollout of 4096 is measured as 512: eight times half a second, and half of it was there."""
-    loop = SimpleNamespace(algorithm=SimpleNamespace(alive=torch.ones(5)))
-    monkeypatch.setattr(paper, "make_pack_loop", lambda pack, device: loop)
-    monkeypatch.setattr(paper, "get_ready", lambda loop: Readiness(0.6, 0.5))
-    monkeypatch.setattr(paper, "metric_columns", lambda loop: {})
-    monkeypatch.setattr(paper.time, "perf_counter", lambda: 0.0)
-    for algorithm, seconds in (("ppo", 3.5), ("dqn", 0.0)):
-        cell = paper.Measured(of_kind(packs, "platform", "discrete", algorithm, "shared"))
-        paper.Bench("cpu", 1, 0.01)._begin(cell)
-        assert cell.building == seconds
+def test_rollouts_are_as_long_as_the_studys_but_nobody_waits_for_a_warm_up(packs):
+    on_policy = paper.at_once_learning(of_kind(packs, "platform", "discrete", "ppo", "shared"))
+    assert {run.settings["rollout"] for run in on_policy.runs} == {4096}
+    off_policy = paper.at_once_learning(of_kind(packs, "lander", "discrete", "dqn", "vdn"))
+    assert {run.settings["warmup"] for run in off_policy.runs} == {32}
+    assert "rollout" not in off_policy.runs[0].settings
 
 
 def test_copies_have_other_seeds(packs):

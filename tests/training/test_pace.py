@@ -35,11 +35,10 @@ def clock(monkeypatch):
     return held
 
 
-def test_it_is_ready_after_the_first_update_and_says_what_that_took(clock):
+def test_it_is_ready_after_the_first_update(clock):
     loop = Timed(clock)
-    ready = pace.get_ready(loop, at_most=1000.0)
+    pace.get_ready(loop, at_most=1000.0)
     assert loop.ticks == 5
-    assert ready == pace.Readiness(seconds=15.0, learning=11.0)
 
 
 def test_on_a_gpu_it_waits_for_the_capture(clock, monkeypatch):
@@ -47,9 +46,9 @@ def test_on_a_gpu_it_waits_for_the_capture(clock, monkeypatch):
     loop.keys.device = torch.device("cuda")
     waits = []
     monkeypatch.setattr(pace, "_wait", waits.append)
-    assert pace.get_ready(loop, at_most=1000.0).learning == 33.0  # two before it, and the capture
-    assert loop.updates == 3
-    assert waits == [True] * 3
+    pace.get_ready(loop, at_most=1000.0)
+    assert loop.updates == 3  # two before it, and the capture
+    assert waits == [True]
 
 
 @pytest.mark.parametrize("seconds", [0.5, 15.0, 16.0, 44.0])
@@ -63,5 +62,6 @@ def test_a_rollout_counts_whole_or_not_at_all(clock, seconds):
 
 def test_one_that_never_learns_is_judged_by_its_ticks(clock):
     loop = Timed(clock, every=10**6)
-    assert pace.get_ready(loop, at_most=7.0).seconds == 7.0
+    pace.get_ready(loop, at_most=7.0)
+    assert clock.now == 107.0
     assert pace.seconds_per_step(loop, 1.0, at_most=8.0) == 0.25

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from headwise.nets.two_layers import fits_two_layers, two_layers
 from headwise.population import Activation, Initializer, Linear
 
 
@@ -43,13 +44,23 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of the inputs."""
+        if x.device.type == "cuda" and len(self.layers) == 2:
+            first, second = (layer.part() for layer in self._linear())
+            if fits_two_layers(x, first, second):
+                return two_layers(x, first, second, self.activation)
         for layer in self.layers:
             x = layer(x, self.activation)
         return x
 
     def one(self, copy: int | tuple[int, ...], x: Tensor) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, last)."""
-        for layer in self.layers:
-            assert isinstance(layer, Linear)
+        if x.device.type == "cuda" and len(self.layers) == 2:
+            first, second = (layer.part_of(copy) for layer in self._linear())
+            if fits_two_layers(x, first, second):
+                return two_layers(x, first, second, self.activation)
+        for layer in self._linear():
             x = layer.one(copy, x, self.activation)
         return x
+
+    def _linear(self) -> list[Linear]:
+        return [layer for layer in self.layers if isinstance(layer, Linear)]

@@ -91,38 +91,47 @@ class Linear(nn.Module):
                 # One input for several copies may have no strides of its own; see _Affine.
                 x = x.contiguous()
 
-        def cut(parameter: Tensor) -> Tensor:
-            if count < self.out_features:
-                parameter = parameter.narrow(-1, 0, count)
-            return parameter.flatten(0, -3)
-
-        out = _affine(x, self._part(cut), then)
+        out = _affine(x, self.part(count), then)
         return out.view(*stack, *out.shape[-2:])
 
     def one(self, copy: int | tuple[int, ...], x: Tensor, then: Activation | None = None) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, out)."""
+        return _affine(x, self.part_of(copy), then)
+
+    def part(self, count: int | None = None) -> Part:
+        """All copies' parameters, or those of the first `count` outputs."""
+
+        def cut(parameter: Tensor) -> Tensor:
+            if count is not None and count < self.out_features:
+                parameter = parameter.narrow(-1, 0, count)
+            return parameter.flatten(0, -3)
+
+        return self._part(cut)
+
+    def part_of(self, copy: int | tuple[int, ...]) -> Part:
+        """The parameters of one of the copies."""
 
         def select(parameter: Tensor) -> Tensor:
             for number in copy if isinstance(copy, tuple) else (copy,):
                 parameter = parameter.select(1, number)  # the copies' axes follow the member's
             return parameter
 
-        return _affine(x, self._part(select), then)
+        return self._part(select)
 
-    def _part(self, cut: Callable[[Tensor], Tensor]) -> _Part:
+    def _part(self, cut: Callable[[Tensor], Tensor]) -> Part:
         """The part of the parameters that a call needs, and where their gradients are added up."""
         weight, bias = cut(self.weight), cut(self.bias)
         to_weight = to_bias = None
         if gradients_go_straight() and self.weight.grad is not None and self.bias.grad is not None:
             to_weight, to_bias = cut(self.weight.grad), cut(self.bias.grad)
-        return _Part(weight, bias, to_weight, to_bias)
+        return Part(weight, bias, to_weight, to_bias)
 
     def extra_repr(self) -> str:
         """The sizes, for printing."""
         return f"{self.in_features} -> {self.out_features}, stack {tuple(self.weight.shape[:-2])}"
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Matrices (N, in, out) and biases (N, 1, out), and their gradients where they are known."""
 
     weight: Tensor
@@ -131,7 +140,7 @@ class _Part(NamedTuple):
     to_bias: Tensor | None
 
 
-def _affine(x: Tensor, part: _Part, then: Activation | None) -> Tensor:
+def _affine(x: Tensor, part: Part, then: Activation | None) -> Tensor:
     """X W + b for a stack of matrices, and an activation."""
     if not torch.is_grad_enabled():
         return _forward(x, part.weight, part.bias, then)

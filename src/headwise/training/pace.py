@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,15 +15,6 @@ AT_MOST = 10.0
 """Seconds that getting ready, or a measurement, may take; then it is judged by what there is."""
 FEW_ROWS = 512
 """Of a rollout that is tried out."""
-
-
-@dataclass(frozen=True)
-class Readiness:
-    """What it took until a loop went at its pace."""
-
-    seconds: float
-    learning: float
-    """The part of it that went into the first updates, their capture included."""
 
 
 def impatient(settings: Mapping[str, Any], num_slots: int) -> dict[str, Any]:
@@ -39,7 +29,7 @@ def impatient(settings: Mapping[str, Any], num_slots: int) -> dict[str, Any]:
     }
 
 
-def get_ready(loop: Loop, at_most: float = AT_MOST) -> Readiness:
+def get_ready(loop: Loop, at_most: float = AT_MOST) -> None:
     """Ticks until updates run as they will from then on.
 
     The first one allocates; on a GPU a few more go by before they are captured.
@@ -47,15 +37,11 @@ def get_ready(loop: Loop, at_most: float = AT_MOST) -> Readiness:
     cuda = loop.keys.device.type == "cuda"
     wanted = WARM_UP + 1 if cuda else 1
     begun = time.perf_counter()
-    learning = 0.0
     while wanted and time.perf_counter() - begun < at_most:
-        before, start = loop.updates, time.perf_counter()
+        before = loop.updates
         loop.tick()
-        if loop.updates > before:
-            _wait(cuda)
-            learning += time.perf_counter() - start
-            wanted -= 1
-    return Readiness(time.perf_counter() - begun, learning)
+        wanted -= int(loop.updates > before)
+    _wait(cuda)
 
 
 def seconds_per_step(loop: Loop, seconds: float, at_most: float = AT_MOST) -> float:
