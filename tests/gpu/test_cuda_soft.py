@@ -1,14 +1,17 @@
 """The kernels of SAC against the tensor operations that they stand for, for all kinds of heads."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from headwise.algorithms.temperature import Temperatures
+from headwise.factorizations import factorizations
+from headwise.factorizations.ar import AR
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.prefix import Prefix
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft_branching import BranchingSoft
 from headwise.factorizations.soft_draw import draw
 from headwise.factorizations.worth import lesser, worth
 from headwise.population import Initializer, Keys
@@ -146,12 +149,20 @@ def test_worth():
     same(found["cuda"], found["cpu"])
 
 
-@pytest.mark.parametrize("name", WITH_OPTIONS)
-def test_branches(name):
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("vdn", name) for name in WITH_OPTIONS]
+    + [(kind, name) for kind in ("ar", "independent") for name in SPECS],
+)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_factorizations(kind, name, backwards):
     spec, found = SPECS[name], {}
+    if backwards and kind != "ar":
+        pytest.skip("there is no order")
+    order = {"order": spec.names[::-1]} if backwards else {}
     for device in DEVICES:
         made = blueprint(spec, device)
-        soft = BranchingSoft(made)
+        soft = factorizations.get(kind)(**order).soft(made)
         critic = soft.make_critic().to(device)
         if soft.actor is not None:
             soft.actor.to(device)
@@ -162,6 +173,7 @@ def test_branches(name):
             outs = [
                 soft.sample(critic, obs, uniform, alpha, None),
                 soft.soft_value(critic, obs, uniform, alpha, None),
+                soft.mode(critic, obs, None),
             ]
         predicted = soft.predict(critic, obs, actions_of(spec).to(device))
         loss = soft.actor_loss(critic, obs, uniform, alpha, torch.ones((), device=device), None)
@@ -171,6 +183,27 @@ def test_branches(name):
             outs += [loss.gain, *slopes([loss.gain], tuple(soft.actor.parameters()))]
         found[device] = outs
     same(found["cuda"], found["cpu"], atol=2e-4)
+
+
+@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("from_state", [False, True])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_policy_that_samples_head_after_head(name, from_state, backwards):
+    spec, found = SPECS[name], {}
+    for device in DEVICES:
+        made = replace(blueprint(spec, device), state_std=from_state)
+        policy = AR(order=spec.names[::-1] if backwards else None).policy(made).to(device)
+        obs = random(len(SEEDS), ROWS, OBS).to(device)
+        uniform = random(len(SEEDS), ROWS, policy.num_uniforms + 1, uniform=True)[..., 1:]
+        with torch.no_grad():
+            raw, judged = policy.sample(obs, uniform.to(device))
+            again = policy.judge(obs, raw)
+        same(
+            [judged.log_prob.cpu(), judged.entropy.cpu()],
+            [again.log_prob.cpu(), again.entropy.cpu()],
+        )
+        found[device] = raw, policy.to_unit(raw), judged.log_prob, judged.entropy
+    same(found["cuda"], found["cpu"])
 
 
 @pytest.mark.parametrize("per_head", [False, True])

@@ -7,6 +7,8 @@ any Q, and choosing the best head by head gives the best joint action.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,7 +23,10 @@ from headwise.factorizations.base import (
     Value,
     factorizations,
 )
+from headwise.factorizations.chain_draw import Sampled, draw_number, sample_number, sample_option
 from headwise.factorizations.critics import ValueCritic
+from headwise.factorizations.heads import FEW, Heads
+from headwise.factorizations.join import can_join
 from headwise.factorizations.prefix import Prefix, ordered
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_chain import ChainSoft
@@ -31,6 +36,20 @@ from headwise.factorizations.values import chosen_values, max_centred, with_best
 from headwise.nets import MLP
 from headwise.population import Linear
 from headwise.spaces import ActionSpec
+
+
+class JudgedOnTheWay(Judged):
+    """What a policy says of actions as it draws them; distributions are made if asked for."""
+
+    def __init__(self, log_prob: Tensor, heads: Callable[[], Heads], given: Tensor) -> None:
+        for name, value in (("log_prob", log_prob), ("_heads", heads), ("given", given)):
+            object.__setattr__(self, name, value)
+
+    @functools.cached_property
+    def heads(self) -> Heads:
+        """The distributions that the actions were drawn from."""
+        made: Heads = self._heads()  # type: ignore[attr-defined]
+        return made
 
 
 class ARPolicy(nn.Module):
@@ -47,9 +66,27 @@ class ARPolicy(nn.Module):
     def sample(
         self, obs: Tensor, uniform: Tensor, legal: Tensor | None = None
     ) -> tuple[Tensor, Judged]:
-        """Draws head after head, then judges all at once."""
-        raw = self._unroll(obs, legal, uniform)
-        return raw, self.judge(obs, raw, legal)
+        """Draws head after head; what the networks said on the way judges them all."""
+        if self._can_sample_fused(obs, legal):
+            return self._sample_fused(obs, uniform)
+        raw, outputs = self._unroll(obs, legal, uniform)
+        heads = self.stack.heads_from(torch.stack(outputs, dim=-2), legal)
+        return raw, Judged(heads.log_prob(raw), heads, given=raw)
+
+    def draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions in the learner's form and minus the log-density of each head, both (P, B, H).
+
+        For a chain of Ranges that are all in use; gradients flow through both.
+        """
+        if self._can_fuse(obs):
+            return self._draw_fused(obs, uniform)
+        units, judged = self._blank(obs), self._blank(obs)
+        for head in self.prefix.order:
+            outputs = self._outputs(head, obs, units)
+            ranges = self.stack.range_from(head, outputs)
+            raw, log_prob = ranges.draw_judged(self.stack.uniforms_of(head, uniform))
+            units[head], judged[head] = ranges.to_unit(raw).squeeze(-1), log_prob.squeeze(-1)
+        return torch.stack(units, dim=-1), -torch.stack(judged, dim=-1)
 
     def judge(self, obs: Tensor, raw: Tensor, legal: Tensor | None = None) -> Judged:
         """Log-probabilities and entropies of given raw actions: all heads at once."""
@@ -58,21 +95,72 @@ class ARPolicy(nn.Module):
 
     def mode(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """The most likely value of head after head."""
-        return self._unroll(obs, legal, None)
+        return self._unroll(obs, legal, None)[0]
 
     def to_unit(self, raw: Tensor) -> Tensor:
         """Raw actions in the learner's form."""
         return self.stack.spread.to_unit(self.layout, raw)
 
-    def _unroll(self, obs: Tensor, legal: Tensor | None, uniform: Tensor | None) -> Tensor:
-        empty = torch.zeros(obs.shape[:-1], device=obs.device)
-        columns = [empty] * self.layout.num_heads
+    def _unroll(
+        self, obs: Tensor, legal: Tensor | None, uniform: Tensor | None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Raw actions (P, B, H), and what each head's network said, (P, B, W)."""
+        raw, said = self._blank(obs), [obs] * self.layout.num_heads
+        units = raw.copy()
         for head in self.prefix.order:
-            so_far = self.to_unit(torch.stack(columns, dim=-1))
-            columns[head] = self.stack.draw(
-                head, self.prefix.input_of(head, obs, so_far), uniform, legal
+            said[head] = self._outputs(head, obs, units)
+            raw[head] = self.stack.draw_from(head, said[head], uniform, legal)
+            units[head] = self.stack.spread.head_to_unit(self.layout, head, raw[head])
+        return torch.stack(raw, dim=-1), said
+
+    def _blank(self, obs: Tensor) -> list[Tensor]:
+        return [torch.zeros(obs.shape[:-1], device=obs.device)] * self.layout.num_heads
+
+    def _outputs(self, head: int, obs: Tensor, units: list[Tensor]) -> Tensor:
+        so_far = torch.stack(units, dim=-1)
+        return self.stack.outputs_of(head, self.prefix.input_of(head, obs, so_far))
+
+    def _can_fuse(self, obs: Tensor) -> bool:
+        spread = self.stack.spread
+        return can_join(obs) and spread.kind == "squashed" and spread.from_state
+
+    def _can_sample_fused(self, obs: Tensor, legal: Tensor | None) -> bool:
+        layout, plain = self.layout, legal is None and not torch.is_grad_enabled()
+        few = layout.max_options <= FEW and not layout.is_conditional
+        squashed = self.stack.spread.kind == "squashed" or not layout.num_ranges
+        return plain and few and squashed and can_join(obs)
+
+    def _sample_fused(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor, Judged]:
+        layout, spread, said = self.layout, self.stack.spread, [obs] * self.layout.num_heads
+        shape = (3, *obs.shape[:-1], layout.num_heads)
+        so_far = Sampled(*torch.empty(shape, device=obs.device).unbind(0))
+        for head in self.prefix.order:
+            x, _ = self.prefix.input_on(head, obs, so_far.unit)
+            said[head] = self.stack.outputs_of(head, x)
+            if head in layout.choice_of:
+                sample_option(layout, layout.choice_of[head], said[head], uniform, so_far)
+                continue
+            place = layout.range_of[head]
+            free = None if spread.from_state else spread.free[..., place : place + 1]
+            column = layout.num_choices + place
+            sample_number(head, said[head], free, uniform, column, spread.bounds, so_far)
+
+        def heads() -> Heads:
+            return self.stack.heads_from(torch.stack(said, dim=-2))
+
+        return so_far.raw, JudgedOnTheWay(so_far.log_prob, heads, so_far.raw)
+
+    def _draw_fused(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """The same with one kernel before a head's network, and one behind it."""
+        shape = (2, *obs.shape[:-1], self.layout.num_heads)
+        unit, entropy = torch.empty(shape, device=obs.device).unbind(0)
+        for head in self.prefix.order:
+            x, unit = self.prefix.input_on(head, obs, unit)
+            outputs, column = self.stack.outputs_of(head, x), self.layout.range_of[head]
+            unit, entropy = draw_number(
+                (unit, entropy), head, outputs, uniform, column, self.stack.spread.bounds
             )
-        return torch.stack(columns, dim=-1)
+        return unit, entropy
 
 
 class ARValue(nn.Module):

@@ -54,6 +54,24 @@ def joined(columns: Columns, obs: Tensor, action: Tensor, visible: Tensor) -> Te
     return out
 
 
+def joined_on(
+    columns: Columns, obs: Tensor, action: Tensor, visible: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same, and the actions to go on with: their gradient is added on the way back."""
+    if not (torch.is_grad_enabled() and action.requires_grad):
+        return joined(columns, obs, action, visible), action
+    found: tuple[Tensor, Tensor] = _JoinedOn.apply(  # type: ignore[no-untyped-call]
+        columns, obs, action, visible
+    )
+    return found
+
+
+def joined_each(obs: Tensor, numbers: Tensor, copies: int) -> Tensor:
+    """Inputs (P, N, C, B, O + 1) of networks that see one of the numbers (P, B, C) each."""
+    out: Tensor = _JoinedEach.apply(obs, numbers, copies)  # type: ignore[no-untyped-call]
+    return out
+
+
 def relaxed(
     columns: Columns,
     layout: Layout,
@@ -99,15 +117,62 @@ class _Joined(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor, None]:
-        from headwise.factorizations.join_kernel import join_back
+        return None, None, _to_action(ctx, grad, None), None
 
-        (visible,), columns = ctx.saved_tensors, ctx.columns
-        to_action = torch.empty(ctx.shape, device=grad.device)
-        join_back[(-(-to_action.numel() // _BLOCK),)](
-            grad.contiguous(), visible, columns.column_of, columns.match, columns.scale, to_action,
-            to_action.numel(), *ctx.sizes, to_action.shape[-1], BLOCK=_BLOCK,
+
+class _JoinedOn(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, columns: Columns, obs: Tensor, action: Tensor, visible: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.set_materialize_grads(False)
+        return _Joined.forward(ctx, columns, obs, action, visible), action.view_as(action)
+
+    @staticmethod
+    def backward(
+        ctx: Any, grad: Tensor, by_action: Tensor | None
+    ) -> tuple[None, None, Tensor, None]:
+        return None, None, _to_action(ctx, grad, by_action), None
+
+
+def _to_action(ctx: Any, grad: Tensor, by_action: Tensor | None) -> Tensor:
+    from headwise.factorizations.join_kernel import join_back
+
+    (visible,), columns = ctx.saved_tensors, ctx.columns
+    to_action = torch.empty(ctx.shape, device=grad.device)
+    more = grad if by_action is None else by_action.contiguous()  # what is not there is not read
+    join_back[(-(-to_action.numel() // _BLOCK),)](
+        grad.contiguous(), visible, columns.column_of, columns.match, columns.scale, more,
+        to_action, to_action.numel(), *ctx.sizes, to_action.shape[-1], ADD=by_action is not None,
+        BLOCK=_BLOCK,
+    )  # fmt: skip
+    return to_action
+
+
+class _JoinedEach(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, obs: Tensor, numbers: Tensor, copies: int) -> Tensor:
+        from headwise.factorizations.join_kernel import join_own
+
+        obs, numbers = dense_rows(obs), dense_rows(numbers)
+        (members, rows, obs_size), columns = obs.shape, numbers.shape[-1]
+        out = torch.empty(members, copies, columns, rows, obs_size + 1, device=obs.device)
+        ctx.sizes, ctx.shape = (copies, rows, obs_size, columns), numbers.shape
+        join_own[(-(-out.numel() // _BLOCK),)](
+            obs, numbers, out, obs.stride(-2), numbers.stride(-2), out.numel(), *ctx.sizes,
+            BLOCK=_BLOCK,
         )  # fmt: skip
-        return None, None, to_action, None
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+        from headwise.factorizations.join_kernel import join_own_back
+
+        to_numbers = torch.empty(ctx.shape, device=grad.device)
+        join_own_back[(-(-to_numbers.numel() // _BLOCK),)](
+            grad.contiguous(), to_numbers, to_numbers.numel(), *ctx.sizes, BLOCK=_BLOCK
+        )
+        return None, to_numbers, None
 
 
 class _Relaxed(torch.autograd.Function):

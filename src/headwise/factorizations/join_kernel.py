@@ -29,16 +29,20 @@ def join(
     number = value * tl.load(scale + place, mask=acted, other=0.0)
     number += tl.load(shift + place, mask=acted, other=0.0)
     number = tl.where(option >= 0.0, tl.where(value == option, 1.0, 0.0), number)
-    number *= tl.load(visible + copy * embedded + place, mask=acted, other=0.0)
+    shown = tl.load(visible + copy * embedded + place, mask=acted, other=0.0)
+    number = tl.where(shown > 0.0, number, 0.0)  # what is hidden need not even be a number
     tl.store(out + lane, tl.where(acted, number, x), mask=inside)
 
 
 @triton.jit
 def join_back(
-    grad, visible, column_of, match, scale, to_action,
-    size, copies, rows_each, obs_size, embedded, heads, BLOCK: tl.constexpr,
+    grad, visible, column_of, match, scale, by_action, to_action,
+    size, copies, rows_each, obs_size, embedded, heads, ADD: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The gradient by the numbers of the actions, added up over copies; options have none."""
+    """The gradient by the numbers of the actions, added up over copies; options have none.
+
+    ADD: what else the actions had an effect on is added.
+    """
     lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = lane < size
     row, head = lane // heads, lane % heads
@@ -52,7 +56,44 @@ def join_back(
         part = tl.load(at, mask=is_number, other=0.0)
         slope += part * tl.load(visible + copy * embedded + place, mask=is_number, other=0.0)
     slope *= tl.load(scale + place, mask=is_number, other=0.0)
+    if ADD:
+        slope += tl.load(by_action + lane, mask=inside, other=0.0)
     tl.store(to_action + lane, slope, mask=inside)
+
+
+@triton.jit
+def join_own(
+    obs, numbers, out, obs_row, numbers_row, size, copies, rows_each, obs_size, columns,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Observations beside one number each, (members, copies, columns, rows_each, both)."""
+    lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = lane < size
+    width = obs_size + 1
+    place, above = lane % width, lane // width
+    column = (above // rows_each) % columns
+    row = (above // (rows_each * columns * copies)) * rows_each + above % rows_each
+    seen = inside & (place < obs_size)
+    own = inside & (place == obs_size)
+    x = tl.load(obs + row * obs_row + place, mask=seen, other=0.0)
+    number = tl.load(numbers + row * numbers_row + column, mask=own, other=0.0)
+    tl.store(out + lane, tl.where(own, number, x), mask=inside)
+
+
+@triton.jit
+def join_own_back(
+    grad, to_numbers, size, copies, rows_each, obs_size, columns, BLOCK: tl.constexpr
+):
+    """The gradient by the numbers, added up over copies."""
+    lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = lane < size
+    row, column = lane // columns, lane % columns
+    first = ((row // rows_each) * copies * columns + column) * rows_each + row % rows_each
+    slope = tl.zeros((BLOCK,), dtype=tl.float32)
+    for copy in range(0, copies):
+        at = (first + copy * columns * rows_each) * (obs_size + 1) + obs_size
+        slope += tl.load(grad + at, mask=inside, other=0.0)
+    tl.store(to_numbers + lane, slope, mask=inside)
 
 
 @triton.jit

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headwise.errors import ConfigError
-from headwise.factorizations.join import Columns, can_join, joined, relaxed
+from headwise.factorizations.join import Columns, can_join, joined, joined_on, relaxed
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.soft import TWINS, straight_through, twice
 from headwise.registry import unknown
@@ -131,6 +131,14 @@ class Prefix:
         if self._can_join(obs):
             return joined(self.columns, obs, action, self.visible[head : head + 1]).squeeze(1)
         return torch.cat([obs, self.embed(action) * self.visible[head]], dim=-1)
+
+    def input_on(self, head: int, obs: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """The same on a GPU with nothing conditional, and the actions to go on with.
+
+        What the head does not see may be anything. See `joined_on`.
+        """
+        x, action = joined_on(self.columns, obs, action, self.visible[head : head + 1])
+        return x.squeeze(1), action
 
     def _can_join(self, obs: Tensor) -> bool:
         return can_join(obs) and not self.layout.is_conditional

@@ -10,6 +10,7 @@ from torch import Tensor
 from headwise.factorizations.heads import FEW, Heads, pick_options
 from headwise.factorizations.join import dense_rows
 from headwise.factorizations.layout import Layout
+from headwise.factorizations.stacks import for_each_head
 
 _ROWS = 64  # of the kernels: rows at a time
 
@@ -31,6 +32,9 @@ class Drawn(NamedTuple):
 def draw(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = None) -> Drawn:
     """Draws from an actor; gradients flow through numbers, entropies and log-probabilities."""
     layout: Layout = actor.layout
+    if _is_chain(actor):
+        unit, entropy = actor.draw_numbers(obs, uniform)
+        return Drawn(unit, entropy, None, None)
     if not _is_one_network(actor):
         raw, judged = actor.sample(obs, uniform, legal)
         heads, unit = judged.heads, actor.to_unit(raw)
@@ -51,6 +55,8 @@ def draw(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = None) 
 
 def draw_units(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = None) -> Tensor:
     """The actions alone, (P, B, H)."""
+    if _is_chain(actor):
+        return actor.draw_numbers(obs, uniform)[0]  # type: ignore[no-any-return]
     if not _is_one_network(actor):
         raw, _ = actor.sample(obs, uniform, legal)
         unit: Tensor = actor.to_unit(raw)
@@ -63,6 +69,26 @@ def draw_units(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = 
     if heads.ranges is not None:
         numbers = heads.ranges.to_unit(heads.ranges.draw(rest))
     return heads.layout.columns(options, numbers)
+
+
+def draw_stack(stack: Any, obs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """The same from a network for each head, none of them a Choice: actions and entropies."""
+    layout: Layout = stack.layout
+    assert not layout.num_choices
+    x = for_each_head(obs, layout.num_heads)
+    if _can_fuse(stack, obs, None) and not layout.is_conditional:
+        unit, entropy, _ = _DrawHeads.apply(  # type: ignore[no-untyped-call]
+            stack.outputs(x), uniform, layout, stack.spread.bounds, True
+        )
+        return unit, entropy
+    raw, log_prob = stack.heads(x).sample(uniform)
+    return stack.spread.to_unit(layout, raw), -log_prob
+
+
+def _is_chain(actor: Any) -> bool:
+    """Whether heads are numbers drawn one after the other, none of them under a condition."""
+    layout = actor.layout
+    return hasattr(actor, "draw_numbers") and not layout.num_choices and not layout.is_conditional
 
 
 def _is_one_network(actor: Any) -> bool:
@@ -99,7 +125,7 @@ def _can_fuse(actor: Any, obs: Tensor, legal: Tensor | None) -> bool:
 
 def _drawn_at_once(actor: Any, obs: Tensor, uniform: Tensor) -> Drawn:
     unit, entropy, log_probs = _DrawHeads.apply(  # type: ignore[no-untyped-call]
-        actor.outputs(obs), uniform, actor.layout, actor.spread.bounds
+        actor.outputs(obs), uniform, actor.layout, actor.spread.bounds, False
     )
     return Drawn(unit, entropy, log_probs if actor.layout.num_choices else None, None)
 
@@ -107,26 +133,30 @@ def _drawn_at_once(actor: Any, obs: Tensor, uniform: Tensor) -> Drawn:
 class _DrawHeads(torch.autograd.Function):
     """From a network's outputs to actions in one kernel, and one on the way back.
 
-    In tensor operations it is about twenty, and as many on the way back.
+    In tensor operations it is about twenty, and as many on the way back. Outputs are (P, B, W), or
+    stacked, (P, H, B, W): those of a network for each head, all of them Ranges.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, outputs: Tensor, uniform: Tensor, layout: Layout, bounds: tuple[float, float]
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        ctx: Any, outputs: Tensor, uniform: Tensor, layout: Layout, bounds: tuple[float, float],
+        stacked: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         from headwise.factorizations.soft_draw_kernel import draw_heads
 
         outputs, uniform = outputs.contiguous(), dense_rows(uniform)
-        stack, options, numbers = outputs.shape[:-1], layout.num_choices, layout.num_ranges
+        stack, options, numbers = uniform.shape[:-1], layout.num_choices, layout.num_ranges
         unit, entropy = torch.empty((2, *stack, layout.num_heads), device=outputs.device).unbind(0)
         log_probs = torch.empty((*stack, options, layout.max_options), device=outputs.device)
         spread = torch.empty((*stack, numbers), device=outputs.device)
         rows, half = stack.numel(), 0.5 * (bounds[1] - bounds[0])
         ctx.layout, ctx.half, ctx.grid = layout, half, (-(-rows // _ROWS), layout.num_heads)
-        ctx.sizes = (rows, outputs.shape[-1], options, numbers, layout.max_options)
+        ctx.stacked = stacked
+        ctx.sizes = (rows, stack[-1], outputs.shape[-1], options, numbers, layout.max_options)
         draw_heads[ctx.grid](
             outputs, uniform, uniform.stride(-2), layout.bounds, layout.choices, layout.ranges,
-            unit, entropy, log_probs, spread, *ctx.sizes, bounds[0], half, ROWS=_ROWS,
+            unit, entropy, log_probs, spread, *ctx.sizes, bounds[0], half, STACKED=stacked,
+            ROWS=_ROWS,
         )  # fmt: skip
         ctx.save_for_backward(outputs, unit, entropy, log_probs, spread)
         ctx.set_materialize_grads(False)
@@ -135,7 +165,7 @@ class _DrawHeads(torch.autograd.Function):
     @staticmethod
     def backward(
         ctx: Any, by_unit: Tensor | None, by_entropy: Tensor | None, by_log_probs: Tensor | None
-    ) -> tuple[Tensor, None, None, None]:
+    ) -> tuple[Tensor, None, None, None, None]:
         from headwise.factorizations.soft_draw_kernel import draw_heads_back
 
         saved, layout = ctx.saved_tensors, ctx.layout
@@ -147,6 +177,7 @@ class _DrawHeads(torch.autograd.Function):
         draw_heads_back[ctx.grid](
             *saved, *slopes, layout.bounds, layout.choices, layout.ranges, to_outputs,
             *ctx.sizes, ctx.half, UNIT=by_unit is not None, ENTROPY=by_entropy is not None,
-            LOG_PROBS=by_log_probs is not None and layout.num_choices > 0, ROWS=_ROWS,
+            LOG_PROBS=by_log_probs is not None and layout.num_choices > 0, STACKED=ctx.stacked,
+            ROWS=_ROWS,
         )  # fmt: skip
-        return to_outputs, None, None, None
+        return to_outputs, None, None, None, None

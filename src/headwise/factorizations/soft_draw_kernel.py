@@ -15,11 +15,13 @@ from triton.language.extra import libdevice
 @triton.jit
 def draw_heads(
     outputs, uniform, uniform_row, bounds, choices, ranges, unit, entropy, log_probs, spread,
-    rows, width, num_choices, num_ranges, most, low, half, ROWS: tl.constexpr,
+    rows, rows_each, width, num_choices, num_ranges, most, low, half,
+    STACKED: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Actions from the outputs of a policy network, and how random each of their heads is.
 
     A row of outputs has mean and free spread of every Range, then the logits of every Choice.
+    STACKED: there are only Ranges, and each has a network: (members, heads, rows_each, width).
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = row < rows
@@ -62,6 +64,9 @@ def draw_heads(
     else:
         column = head - num_choices
         mine = outputs + row * width + 2 * column
+        if STACKED:
+            network = (row // rows_each) * num_ranges + column
+            mine = outputs + (network * rows_each + row % rows_each) * width
         free = libdevice.tanh(tl.load(mine + 1, mask=inside, other=0.0))
         wide = free * half + (low + half)
         normal = libdevice.erfinv(u * 2.0 + (5.9604644775390625e-08 - 1.0)) * 1.4142135623730951
@@ -80,8 +85,10 @@ def draw_heads(
 @triton.jit
 def draw_heads_back(
     outputs, unit, entropy, log_probs, spread, by_unit, by_entropy, by_log_probs,
-    bounds, choices, ranges, to_outputs, rows, width, num_choices, num_ranges, most, half,
-    UNIT: tl.constexpr, ENTROPY: tl.constexpr, LOG_PROBS: tl.constexpr, ROWS: tl.constexpr,
+    bounds, choices, ranges, to_outputs,
+    rows, rows_each, width, num_choices, num_ranges, most, half,
+    UNIT: tl.constexpr, ENTROPY: tl.constexpr, LOG_PROBS: tl.constexpr,
+    STACKED: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The gradient by the outputs."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -124,6 +131,9 @@ def draw_heads_back(
             by_mean += by_density * 2.0 * value
         far = tl.load(spread + row * num_ranges + column, mask=inside, other=0.0)
         here = row * width + 2 * column
+        if STACKED:
+            network = (row // rows_each) * num_ranges + column
+            here = (network * rows_each + row % rows_each) * width
         free = libdevice.tanh(tl.load(outputs + here + 1, mask=inside, other=0.0))
         by_free = (by_mean * far - by_density) * half * (1.0 - free * free)
         tl.store(to_outputs + here, by_mean, mask=inside)

@@ -9,17 +9,27 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.heads import chosen, pick_options
+from headwise.factorizations.heads import FEW, pick_options
+from headwise.factorizations.join import can_join, joined_each
 from headwise.factorizations.soft import (
     TWINS,
     ActorLoss,
     log_sum,
     part_layout,
     temperatures_of,
+    twice,
 )
+from headwise.factorizations.soft_draw import draw_stack
 from headwise.factorizations.stacks import PolicyStack, for_each_head
-from headwise.factorizations.values import max_centred
-from headwise.factorizations.worth import lesser
+from headwise.factorizations.values import chosen_values, max_centred
+from headwise.factorizations.worth import (
+    OfNetworks,
+    can_branch,
+    draw_branches,
+    lesser,
+    soft_each,
+    worth_each,
+)
 from headwise.nets import MLP, Dueling
 from headwise.population import Initializer, Linear
 
@@ -83,19 +93,22 @@ class IndependentSoft:
     ) -> Tensor:
         """Options from each first critic's softmax, numbers from each actor."""
         options = None
+        numbers, _ = self._draw_numbers(obs, uniform)
         if self.layout.num_choices:
-            _, advantage = self._branches(critic, obs, legal)
-            log_policy = torch.log_softmax(advantage / self._t(alpha).unsqueeze(-1), dim=-1)
+            advantage = self._advantages(critic, obs)
+            if self._is_plain(obs, legal):
+                return draw_branches(self.layout, advantage, alpha, uniform, numbers, stacked=True)
+            scaled = self._centred(advantage, legal) / self._t(alpha).unsqueeze(-1)
+            log_policy = torch.log_softmax(scaled, dim=-1)
             shares = uniform[..., : self.layout.num_choices]
             options = pick_options(log_policy.select(-4, 0), shares)
-        numbers, _ = self._draw_numbers(obs, uniform)
         return self.layout.columns(options, numbers)
 
     def mode(self, critic: Any, obs: Tensor, legal: Tensor | None) -> Tensor:
         """Each first critic's best option, each actor's mode."""
         options = numbers = None
         if self.layout.num_choices:
-            _, advantage = self._branches(critic, obs, legal)
+            advantage = self._centred(self._advantages(critic, obs), legal)
             options = advantage.select(-4, 0).argmax(-1).float()
         if self.actor is not None:
             heads = self.actor.heads(for_each_head(obs, self.layout.num_ranges))
@@ -108,24 +121,36 @@ class IndependentSoft:
         """Both critics of every head, (P, 2, B, H)."""
         options = numbers = None
         if self.layout.num_choices:
-            value, advantage = self._branches(critic, obs, legal)
-            picks = self.layout.choice_columns(action).unsqueeze(-3).expand_as(value)
-            options = value + chosen(advantage, picks)
+            value, advantage = critic.options(self._for_options(obs))
+            allowed = None if legal is None else legal.unsqueeze(-4)
+            options = chosen_values(
+                self.layout, value, advantage, twice(action), allowed, stacked=True, sums=False
+            )
         if self.layout.num_ranges:
-            numbers = self._judge_numbers(critic, obs, self.layout.range_columns(action))
+            judged = self._judge_numbers(critic, obs, self.layout.range_columns(action))
+            numbers = judged.transpose(-1, -2)
         return self.layout.columns(options, numbers)
 
     def soft_value(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
     ) -> Tensor:
         """Every head's own value of the state, (P, B, H)."""
-        options = reals = None
+        numbers, of_ranges = self._draw_numbers(obs, uniform)
+        value = advantage = judged = options = reals = None
         if self.layout.num_choices:
-            options, _, _ = self._over_options(critic, obs, alpha, legal)
-        numbers, log_prob = self._draw_numbers(obs, uniform)
-        if numbers is not None and log_prob is not None:
-            t = temperatures_of(alpha, self.layout.ranges)
-            reals = lesser(self._judge_numbers(critic, obs, numbers)) - t * log_prob
+            value, advantage = critic.options(self._for_options(obs))
+        if numbers is not None:
+            judged = self._judge_numbers(critic, obs, numbers)
+        if self._is_plain(obs, legal):
+            said = OfNetworks(advantage, value, judged)
+            return soft_each(self.layout, said, of_ranges, alpha, values=True)[0]
+        if value is not None and advantage is not None:
+            t = self._t(alpha)
+            scaled = self._centred(advantage, legal) / t.unsqueeze(-1)
+            gains = t * log_sum(torch.log_softmax(scaled, dim=-1))
+            options = lesser(value.transpose(-1, -2) + gains)
+        if judged is not None and of_ranges is not None:
+            reals = worth_each(judged, of_ranges, alpha, self.layout.ranges)
         return self.layout.columns(options, reals)
 
     def actor_loss(
@@ -138,59 +163,74 @@ class IndependentSoft:
         legal: Tensor | None,
     ) -> ActorLoss:
         """Every actor by its own critic."""
-        options = reals = gain = in_use = None
+        gain = in_use = advantage = of_options = None
         if self.layout.num_choices:
-            _, options, in_use = self._over_options(critic, obs, alpha, legal)
-        numbers, log_prob = self._draw_numbers(obs, noise)
-        if numbers is not None and log_prob is not None:
-            t = temperatures_of(alpha, self.layout.ranges)
-            gain = lesser(self._judge_numbers(critic, obs, numbers)) - t * log_prob
-            if in_use is not None:  # an actor learns as much as its head is in use
-                used = in_use[..., self.layout.ranges].detach()
-                gain, log_prob = gain * used, log_prob * used
-            reals = -log_prob
-        return ActorLoss(gain, self.layout.columns(options, reals), in_use)
+            advantage = self._advantages(critic, obs)
+        numbers, of_ranges = self._draw_numbers(obs, noise)
+        if numbers is not None and of_ranges is not None:
+            judged = self._judge_numbers(critic, obs, numbers)
+            gain = worth_each(judged, of_ranges, alpha, self.layout.ranges)
+        if self._is_plain(obs, legal):
+            said = OfNetworks(advantage, None, None)
+            return ActorLoss(gain, soft_each(self.layout, said, of_ranges, alpha, values=False)[1])
+        if advantage is not None:
+            of_options, in_use = self._randomness(advantage, alpha, legal)
+        if in_use is not None and gain is not None and of_ranges is not None:
+            used = in_use[..., self.layout.ranges].detach()
+            gain, of_ranges = gain * used, of_ranges * used  # an actor learns as much as it is used
+        return ActorLoss(gain, self.layout.columns(of_options, of_ranges), in_use)
 
     # --- the pieces -----------------------------------------------------------------------------
 
-    def _branches(self, critic: Any, obs: Tensor, legal: Tensor | None) -> tuple[Tensor, Tensor]:
-        """V (P, 2, B, D) and max-centred A (P, 2, B, D, K) of the Choice heads."""
-        value, advantage = critic.options(_twice_each(for_each_head(obs, self.layout.num_choices)))
+    def _for_options(self, obs: Tensor) -> Tensor:
+        """The inputs of both critics of every Choice head, (P, 2, D, B, F)."""
+        return _twice_each(for_each_head(obs, self.layout.num_choices))
+
+    def _advantages(self, critic: Any, obs: Tensor) -> Tensor:
+        """Raw A of the Choice heads, (P, 2, D, B, K)."""
+        advantage: Tensor = critic.options.advantages_alone(self._for_options(obs))
+        return advantage
+
+    def _centred(self, advantage: Tensor, legal: Tensor | None) -> Tensor:
+        """Max-centred A (P, 2, B, D, K)."""
         allowed = None if legal is None else legal.unsqueeze(-4)
-        centred = max_centred(self.layout, advantage.movedim(-3, -2), allowed)
-        return value.transpose(-1, -2), centred
+        return max_centred(self.layout, advantage.movedim(-3, -2), allowed)
 
-    def _over_options(
-        self, critic: Any, obs: Tensor, alpha: Tensor, legal: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Each Choice head's soft value (P, B, D), and its entropy under the first critic.
+    def _randomness(
+        self, advantage: Tensor, alpha: Tensor, legal: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """The entropy of each Choice head under the first critic, (P, B, D).
 
-        The third is how likely each head is to be in use, (P, B, H), where not all always are.
+        The second is how likely each head is to be in use, (P, B, H), where not all always are.
         """
-        value, advantage = self._branches(critic, obs, legal)
-        t = self._t(alpha)
-        scaled = advantage / t.unsqueeze(-1)
-        of_both = torch.log_softmax(scaled, dim=-1)
-        log_policy = of_both.select(-4, 0)
+        scaled = self._centred(advantage, legal) / self._t(alpha).unsqueeze(-1)
+        log_policy = torch.log_softmax(scaled.select(-4, 0), dim=-1)
         entropy = -(log_policy.exp() * log_policy).sum(-1)
         in_use = self.layout.activity(log_policy)
         if in_use is not None:
             entropy = entropy * in_use[..., self.layout.choices]
-        return lesser(value + t * log_sum(of_both)), entropy, in_use
+        return entropy, in_use
 
     def _judge_numbers(self, critic: Any, obs: Tensor, numbers: Tensor) -> Tensor:
-        """Both critics of every Range head, (P, 2, B, C)."""
-        own = numbers.transpose(-1, -2).unsqueeze(-1)  # (P, C, B, 1)
-        x = torch.cat([for_each_head(obs, self.layout.num_ranges), own], dim=-1)
-        values: Tensor = critic.output(critic.encoder(_twice_each(x))).squeeze(-1)
-        return values.transpose(-1, -2)
+        """Both critics of every Range head, (P, 2, C, B)."""
+        if can_join(obs):
+            x = joined_each(obs, numbers, TWINS)
+        else:
+            own = numbers.transpose(-1, -2).unsqueeze(-1)  # (P, C, B, 1)
+            x = _twice_each(torch.cat([for_each_head(obs, self.layout.num_ranges), own], dim=-1))
+        values: Tensor = critic.output(critic.encoder(x)).squeeze(-1)
+        return values
 
     def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Numbers (P, B, C) of the Range heads, and minus their log-densities."""
         if self.actor is None:
             return None, None
-        heads = self.actor.heads(for_each_head(obs, self.layout.num_ranges))
-        raw, log_prob = heads.sample(uniform[..., self.layout.num_choices :])
-        return self.actor.spread.to_unit(self.actor.layout, raw), log_prob
+        return draw_stack(self.actor, obs, uniform[..., self.layout.num_choices :])
+
+    def _is_plain(self, obs: Tensor, legal: Tensor | None) -> bool:
+        """Whether there are kernels for it."""
+        layout = self.layout
+        return legal is None and layout.max_options <= FEW and can_branch(layout, obs)
 
     def _t(self, alpha: Tensor) -> Tensor:
         """Temperatures of the Choice heads, shaped to go with (P, 2, B, D)."""

@@ -46,6 +46,10 @@ class Spread(nn.Module):
             return make_range("beta", first, free)
         return make_range(self.kind, first, bounded_log_std(free, *self.bounds).expand_as(first))
 
+    def head_to_unit(self, layout: Layout, head: int, raw: Tensor) -> Tensor:
+        """Raw values (...) of one head in the learner's form."""
+        return raw if head in layout.choice_of else self._kind.to_unit(raw)
+
     def to_unit(self, layout: Layout, raw: Tensor) -> Tensor:
         """Raw actions in the learner's form: options as they are, ranges in [-1, 1]."""
         if not layout.num_ranges:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.heads import Heads, pick_options
 from headwise.factorizations.layout import NEVER
+from headwise.factorizations.ranges import RangeDistribution
 from headwise.factorizations.spread import Spread
 from headwise.nets import MLP
 from headwise.population import Linear
@@ -40,9 +41,21 @@ class PolicyStack(nn.Module):
             gain=blueprint.policy_gain,
         )
 
+    def outputs(self, x: Tensor) -> Tensor:
+        """What every network says of its inputs (..., H, B, F), (..., H, B, W)."""
+        outputs: Tensor = self.output(self.encoder(x))
+        return outputs
+
+    def outputs_of(self, head: int, x: Tensor) -> Tensor:
+        """What one head's network says of its input (..., B, F), (..., B, W)."""
+        return self.output.one(head, self.encoder.one(head, x))
+
     def heads(self, x: Tensor, legal: Tensor | None = None) -> Heads:
         """Distributions from the inputs of every network, (..., H, B, F)."""
-        outputs = self.output(self.encoder(x)).movedim(-3, -2)  # (..., B, H, W)
+        return self.heads_from(self.outputs(x).movedim(-3, -2), legal)
+
+    def heads_from(self, outputs: Tensor, legal: Tensor | None = None) -> Heads:
+        """Distributions from what every network says, (..., B, H, W)."""
         logits = ranges = None
         if self.layout.num_choices:
             mine = outputs.index_select(-2, self.layout.choices)
@@ -55,12 +68,17 @@ class PolicyStack(nn.Module):
     def draw(
         self, head: int, x: Tensor, uniform: Tensor | None, legal: Tensor | None = None
     ) -> Tensor:
-        """The raw value of one head (..., B) from its own input (..., B, F), or its mode.
+        """The raw value of one head (..., B) from its own input (..., B, F), or its mode."""
+        return self.draw_from(head, self.outputs_of(head, x), uniform, legal)
+
+    def draw_from(
+        self, head: int, outputs: Tensor, uniform: Tensor | None, legal: Tensor | None = None
+    ) -> Tensor:
+        """The same from what its network says, (..., B, W).
 
         `uniform` has the columns of a whole action, of which only this head's are used, so that a
         head draws the same number whatever the order.
         """
-        outputs = self.output.one(head, self.encoder.one(head, x))
         layout = self.layout
         if head in layout.choice_of:
             column = layout.choice_of[head]
@@ -70,11 +88,18 @@ class PolicyStack(nn.Module):
             if uniform is None:
                 return logits.argmax(-1).float()
             return pick_options(torch.log_softmax(logits, dim=-1), uniform[..., column])
-        column = layout.range_of[head]
-        part = outputs[..., : self.spread.outputs_per_range]
-        ranges = self.spread.distribution(part.unsqueeze(-2), column)
+        ranges = self.range_from(head, outputs)
         if uniform is None:
             return ranges.mode().squeeze(-1)
+        return ranges.draw(self.uniforms_of(head, uniform)).squeeze(-1)
+
+    def range_from(self, head: int, outputs: Tensor) -> RangeDistribution:
+        """The distribution of one Range (..., B, 1) from what its network says, (..., B, W)."""
+        part = outputs[..., : self.spread.outputs_per_range]
+        return self.spread.distribution(part.unsqueeze(-2), self.layout.range_of[head])
+
+    def uniforms_of(self, head: int, uniform: Tensor) -> Tensor:
+        """Those of a whole action's uniform numbers that one Range takes, (..., 1, each)."""
         each = self.spread.num_uniforms
-        first = layout.num_choices + column * each
-        return ranges.draw(uniform[..., None, first : first + each]).squeeze(-1)
+        first = self.layout.num_choices + self.layout.range_of[head] * each
+        return uniform[..., None, first : first + each]
