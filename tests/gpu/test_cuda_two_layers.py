@@ -13,6 +13,18 @@ STACKS = {(): None, (2,): 1, (3,): None, (2, 3): 1}
 """Axes of copies, and which of them the inputs have in common, if any."""
 
 
+def near(one, other, activation):
+    """Whether numbers differ by no more than what rounding to TF32 does to them.
+
+    A relu that has just crossed zero passes its whole gradient on, or nothing; so there single
+    numbers may be far apart, but not many.
+    """
+    error = one - other
+    if activation == "relu":
+        return error.norm() < 0.05 * other.norm()
+    return error.abs().max() < 1e-2 * other.abs().max()
+
+
 @pytest.fixture
 def tf32():
     before = torch.get_float32_matmul_precision()
@@ -57,7 +69,7 @@ def test_both_ways(tf32, copies, hidden, features, rows, activation):
             assert fits_two_layers(x, *parts) == (precision == "high")
         found.append((out.detach(), x.grad.clone(), packed.grads.clone()))
     for one, other in zip(*found, strict=True):
-        assert (one - other).abs().max() < 1e-2 * other.abs().max()
+        assert near(one, other, activation)
 
 
 @pytest.mark.parametrize("copies", STACKS)
@@ -77,7 +89,7 @@ def test_strided_inputs_one_copy_and_constant_weights(tf32, copies):
         alone = net.one((0,) * len(copies), wide[(slice(None), *(0,) * len(copies))][..., :20])
         found.append((wide.grad.clone(), alone.detach()))
     for one, other in zip(*found, strict=True):
-        assert (one - other).abs().max() < 1e-2 * other.abs().max()
+        assert near(one, other, "relu")
 
 
 def test_without_straight_gradients_it_is_layer_by_layer(tf32):
