@@ -90,6 +90,23 @@ def test_what_a_head_sees_by_hand():
     torch.testing.assert_close(relaxed, torch.tensor([0.5, 0.5, 0, 0.25, 0.75]))
 
 
+def test_relaxed_options_say_themselves_what_is_in_use():
+    """The action beside them has the same numbers, but options that were drawn apart."""
+    layout = Layout(ONE_OF)
+    prefix = Prefix(layout)
+    torch.manual_seed(0)
+    numbers = torch.rand(64, layout.num_ranges) * 2.0 - 1.0
+    seen, apart = (
+        torch.stack([torch.randint(n, (64,)) for n in layout.sizes], dim=-1) for _ in range(2)
+    )
+    assert not torch.equal(seen, apart)
+    weights = torch.nn.functional.one_hot(seen, layout.max_options).float()
+    relaxed = prefix.embed_relaxed(weights, layout.columns(apart.float(), numbers))
+    expected = prefix.embed(layout.columns(seen.float(), numbers))
+    assert torch.equal(relaxed, expected)
+    assert (expected == 0.0).any()
+
+
 @pytest.mark.parametrize(
     ("spec", "order", "message"),
     [

@@ -202,6 +202,18 @@ def test_the_target_entropy_of_a_head_is_weighted_with_its_use():
     torch.testing.assert_close(temperatures(), torch.full((1, 4), 0.2))  # nothing to change
 
 
+def test_the_largest_entropy_of_a_joint_action_counts_what_does_the_same_once():
+    """At a high temperature all eight actions are as likely; 48 are what options could say."""
+    soft = make("joint", "soft", ONE_OF)
+    critic, obs, alpha = soft.make_critic(), observations(), torch.full((3, 4), 1e6)
+    noise = torch.zeros(*obs.shape[:-1], soft.num_noise)
+    loss = soft.actor_loss(critic, obs, noise, alpha, torch.tensor(1.0), None)
+    logs = torch.tensor([math.log(n) for n in (3, 4, 2, 2)])
+    reachable = logs * loss.in_use
+    torch.testing.assert_close(loss.entropy, reachable.expand_as(loss.entropy))
+    torch.testing.assert_close(reachable.sum(-1), torch.full(obs.shape[:-1], math.log(8)))
+
+
 def test_later_heads_do_not_see_what_is_not_in_use():
     prefix = Prefix(Layout(ONE_OF))
     action = torch.tensor([1.0, 3.0, 1.0, 0.0])  # `run` is not in use with alternative 1

@@ -77,7 +77,10 @@ class Prefix:
         return self._in_use(torch.cat(parts, dim=-1), action)
 
     def embed_relaxed(self, options: Tensor, action: Tensor) -> Tensor:
-        """The same with options given as weights (..., D, K), so that gradients reach them."""
+        """The same with options given as weights (..., D, K), so that gradients reach them.
+
+        Of the action only numbers count: its own options were drawn apart from these.
+        """
         layout, parts = self.layout, []
         if len(self._holders):
             parts.append(options.flatten(-2).index_select(-1, self._kept))
@@ -93,6 +96,9 @@ class Prefix:
                 else:
                     columns.append(action[..., head])
             parts.append(torch.stack(columns, dim=-1) * self._scale + self._shift)
+        if layout.is_conditional:  # what is in use follows from the options that are seen
+            numbers = layout.range_columns(action) if layout.num_ranges else None
+            action = layout.columns(options.argmax(-1).to(action.dtype), numbers)
         return self._in_use(torch.cat(parts, dim=-1), action)
 
     def for_twins(self, obs: Tensor, action: Tensor) -> Tensor:

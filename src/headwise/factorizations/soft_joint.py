@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from headwise.factorizations.base import Blueprint
@@ -25,6 +27,11 @@ class JointSoft:
     def __init__(self, blueprint: Blueprint) -> None:
         self._actions = JointActions(blueprint.layout)
         self._inner = BranchingSoft(replace(blueprint, layout=self._actions.layout))
+        most = torch.tensor(blueprint.spec.cardinalities, device=blueprint.layout.device).log()
+        # Every head has the same share of its own largest entropy that the joint action has of
+        # theirs together, so that it is the same whose target is looked at.
+        self._share = most / most.sum().clamp_min(1e-6)
+        self._reach = math.log(self._actions.num_distinct) / max(float(most.sum()), 1e-6)
 
     def make_critic(self) -> BranchingCritics:
         """Twin critics."""
@@ -66,10 +73,15 @@ class JointSoft:
         gumbel_temperature: Tensor,
         legal: Tensor | None,
     ) -> ActorLoss:
-        """No actor; the entropy of the joint action, shared out evenly among the heads."""
+        """No actor; the entropy of the joint action, shared out among the heads.
+
+        Where heads may be idle there are fewer joint actions than combinations of options, so that
+        there is less entropy to reach.
+        """
         allowed = self._actions.legal(legal)
         entropy = self._inner.actor_loss(
             critic, obs, noise, alpha[..., :1], gumbel_temperature, allowed
         ).entropy
-        num_heads = self._actions.outer.num_heads
-        return ActorLoss(None, entropy.expand(*entropy.shape[:-1], num_heads) / num_heads)
+        shared = entropy * self._share
+        in_use = torch.full_like(shared, self._reach) if self._reach < 1.0 else None
+        return ActorLoss(None, shared, in_use)
