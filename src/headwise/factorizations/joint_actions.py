@@ -27,7 +27,7 @@ class JointActions:
         rest = layout.spec.canonical(grid)
         legal = torch.as_tensor((rest == grid).all(-1), device=layout.device)
         self._legal = None if bool(legal.all()) else legal
-        self.num_distinct = int(legal.sum())
+        self.num_distinct = int(legal.sum(-1))
         """How many joint actions there are, if those that do the same count once."""
         strides = np.cumprod([1, *layout.spec.cardinalities[:0:-1]])[::-1]
         self._strides = torch.tensor(strides.copy(), dtype=torch.float64, device=layout.device)

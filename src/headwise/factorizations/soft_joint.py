@@ -30,8 +30,8 @@ class JointSoft:
         most = torch.tensor(blueprint.spec.cardinalities, device=blueprint.layout.device).log()
         # Every head has the same share of its own largest entropy that the joint action has of
         # theirs together, so that it is the same whose target is looked at.
-        self._share = most / most.sum().clamp_min(1e-6)
-        self._reach = math.log(self._actions.num_distinct) / max(float(most.sum()), 1e-6)
+        self._share = most / most.sum(-1).clamp_min(1e-6)
+        self._reach = math.log(self._actions.num_distinct) / max(float(most.sum(-1)), 1e-6)
 
     def make_critic(self) -> BranchingCritics:
         """Twin critics."""
