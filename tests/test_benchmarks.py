@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import envs, results, timing  # noqa: E402
+from benchmarks import envs, results, timing, training  # noqa: E402
 
 
 def test_a_meter_counts_things_per_second():
@@ -63,3 +63,10 @@ def test_no_peer_is_ever_imported_by_the_project():
         for line in path.read_text().splitlines():
             if line.lstrip().startswith(("import ", "from ")):
                 assert not any(f" {name}" in line for name in names), f"{path.name}: {line}"
+
+
+def test_the_last_run_to_end_decides_how_fast_all_were():
+    """Three runs at 300 steps/s and two at 100: the two take twice as long, 0.02 s a step."""
+    meter = training.together([lambda seconds: 300.0, lambda seconds: 100.0], (3, 2))
+    assert meter(1.0) == pytest.approx(250.0)
+    assert training.shoot_cells()[0].shares == (3, 2)
