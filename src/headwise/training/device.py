@@ -26,7 +26,7 @@ def let_streams_run_apart() -> None:
     """Asks CUDA for as many queues as it has, before it starts; a setting of the user's stays.
 
     Of the 8 it has otherwise, two streams may share one, and then the short work of the one waits
-    for the long work of the other. Sixteen populations train up to twice as fast with 32.
+    for the long work of the other.
     """
     os.environ.setdefault(_CONNECTIONS, "32")
 
