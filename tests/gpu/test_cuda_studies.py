@@ -56,3 +56,22 @@ def test_streams_keep_the_members_that_were_trained(tmp_path, monkeypatch):
                 actions, Player(loop).act_alone(ROWS, member), rtol=1e-4, atol=1e-4
             )
             agent.close()
+
+
+def test_runs_are_the_same_whoever_trains_beside_them(tmp_path):
+    cells = [
+        Cell(
+            Environment("HybridShoot"), "discrete", algorithm, "shared", steps=steps, num_envs=4,
+            settings={"hidden": (32, 32), **SMALL[algorithm]},
+        )
+        for algorithm, steps in (("dqn", 512), ("ppo", 1024), ("sac", 2048), ("dqn", 4096))
+    ]  # fmt: skip
+    study = Study("gpu", tuple(cells), (0, 1))
+    for workers in (1, 4):
+        options = Options(executor="streams", device="cuda", workers=workers)
+        assert conduct(study, tmp_path / str(workers), options).finished == 8
+    one, four = (Store(tmp_path / workers) for workers in ("1", "4"))
+    for run in one.plan():
+        alone, beside = one.episodes(run.id), four.episodes(run.id)
+        np.testing.assert_array_equal(alone.step, beside.step)
+        np.testing.assert_array_equal(alone.returns, beside.returns)

@@ -25,7 +25,8 @@ class Bridge:
     """Takes steps of an environment to a device, and actions to the environment.
 
     `load` and `action` are for the environment's side; `tensors` and `send` for the device's, where
-    they may be captured.
+    they may be captured. `expect` is called after every `send`, captured or not, by whoever asked
+    for it, on the stream that it is on.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -35,7 +36,7 @@ class Bridge:
         self._arrays: dict[str, NDArray[Any]] = {}
         self._there: dict[str, Tensor] = {}
         self._staging: tuple[Tensor, Tensor] | None = None
-        self._stream: torch.cuda.Stream | None = None  # a loop stays on the one it began on
+        self._stream: torch.cuda.Stream | None = None  # that actions come on, until they are here
 
     def load(self, step: StepBatch) -> None:
         """Takes a step; the environment's arrays may be overwritten as soon as it was used."""
@@ -72,22 +73,30 @@ class Bridge:
             self._array = self._action.numpy()
         self._action.copy_(action, non_blocking=True)
 
+    def expect(self) -> None:
+        """From now on actions are on their way, on the current stream."""
+        if self._device.type == "cuda":
+            self._stream = torch.cuda.current_stream(self._device)
+
     def arrived(self) -> bool:
-        """Whether the actions sent last are here; `action` need not wait then."""
-        return self._device.type != "cuda" or self._queue().query()
+        """Whether the actions sent last are here, whatever the current stream is by now.
+
+        Then `action` need not wait.
+        """
+        if self._stream is not None and self._stream.query():
+            self._stream = None
+        return self._stream is None
 
     def action(self) -> NDArray[np.float32]:
         """The actions sent last; waits for them."""
         assert self._action is not None
         if self._device.type != "cuda":
             return self._action.cpu().numpy()
-        self._queue().synchronize()
+        if not self.arrived():
+            assert self._stream is not None
+            self._stream.synchronize()
+            self._stream = None
         return self._array
-
-    def _queue(self) -> torch.cuda.Stream:
-        if self._stream is None:
-            self._stream = torch.cuda.current_stream(self._device)
-        return self._stream
 
     def _allocate(self, step: StepBatch) -> None:
         """One run of bytes for all arrays, in page-locked memory and on the device."""

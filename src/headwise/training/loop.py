@@ -158,6 +158,7 @@ class Loop:
         if self.obs is None:
             self.begin_episodes()
         self._seen, self._acted = self._act()
+        self._bridge.expect()
 
     def _step(self, action: NDArray[np.float32]) -> StepBatch:
         """Takes them."""
