@@ -66,14 +66,16 @@ def test_adam_is_equal(max_norm):
         lr = torch.tensor([1e-2, 1e-3, 1e-1], device=device)
         adam = Adam(Packed(layer), lr, max_norm=max_norm)
         packed = adam.packed
+        follower = Packed(Linear(Initializer(keys, first=1), 40, 70).to(device))
         for k in range(5):
             grads = keys.uniform(Stream.ACT, k, (packed.num_parameters,)) - 0.5
             if k == 3:
                 grads[1, 7] = torch.nan
             packed.load_rows(packed.grads, grads.to(device))
-            adam.step()
+            adam.step(follower, 0.1)
         assert (packed.grads == 0).all()
         steps[device] = {name: x.cpu() for name, x in adam.state_dict().items()}
+        steps[device]["follower"] = follower.values.cpu()
     assert steps["cuda"]["alive"].tolist() == [True, False, True]
     for name, expected in steps["cpu"].items():
         torch.testing.assert_close(steps["cuda"][name], expected, rtol=2e-5, atol=1e-6)

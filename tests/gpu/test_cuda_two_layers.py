@@ -4,8 +4,15 @@ import pytest
 import torch
 
 from headwise.nets import MLP
-from headwise.nets.two_layers import fits_two_layers
-from headwise.population import Initializer, Keys, Packed, held_constant, straight_gradients
+from headwise.nets.two_layers import fits_output, fits_two_layers
+from headwise.population import (
+    Initializer,
+    Keys,
+    Linear,
+    Packed,
+    held_constant,
+    straight_gradients,
+)
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
@@ -33,8 +40,13 @@ def tf32():
 
 
 def made(hidden, features, activation, copies):
-    keys = Keys(range(5), "cuda")
-    return MLP(Initializer(keys), features, hidden, activation, copies=copies)
+    init = Initializer(Keys(range(5), "cuda"))
+    return MLP(init, features, hidden, activation, copies=copies)
+
+
+def made_output(features, outputs, copies):
+    init = Initializer(Keys(range(5), "cuda"), first=10)
+    return Linear(init, features, outputs, copies=copies) if outputs else None
 
 
 def inputs(features, rows, copies, shared):
@@ -49,12 +61,14 @@ def inputs(features, rows, copies, shared):
 )
 @pytest.mark.parametrize("rows", [16, 100, 256])
 @pytest.mark.parametrize("activation", ["relu", "tanh", "elu"])
-def test_both_ways(tf32, copies, hidden, features, rows, activation):
+@pytest.mark.parametrize("outputs", [0, 1, 7, 40])
+def test_both_ways(tf32, copies, hidden, features, rows, activation, outputs):
     torch.manual_seed(0)
     net = made(hidden, features, activation, copies)
-    packed = Packed(net)
+    output = made_output(hidden[-1], outputs, copies)
+    packed = Packed(net) if output is None else Packed(net, output)
     x = inputs(features, rows, copies, STACKS[copies]).clone().requires_grad_()
-    slope = torch.randn(*x.shape[:-1], hidden[-1], device="cuda")
+    slope = torch.randn(*x.shape[:-1], outputs or hidden[-1], device="cuda")
     found = []
     for precision in ("high", "highest"):
         tf32(precision)
@@ -62,10 +76,10 @@ def test_both_ways(tf32, copies, hidden, features, rows, activation):
         packed.zero_grad()
         x.grad = None
         with straight_gradients():
-            out = net(x)
+            out = net(x, output)
         torch.autograd.backward(out, slope)
         with torch.no_grad():
-            torch.testing.assert_close(net(x), out.detach())
+            torch.testing.assert_close(net(x, output), out.detach())
             assert fits_two_layers(x, *parts) == (precision == "high")
         found.append((out.detach(), x.grad.clone(), packed.grads.clone()))
     for one, other in zip(*found, strict=True):
@@ -76,7 +90,8 @@ def test_both_ways(tf32, copies, hidden, features, rows, activation):
 def test_strided_inputs_one_copy_and_constant_weights(tf32, copies):
     torch.manual_seed(0)
     net = made((256, 256), 20, "relu", copies)
-    packed = Packed(net)
+    output = made_output(256, 3, copies)
+    packed = Packed(net, output)
     wide = torch.randn(5, *copies, 64, 50, device="cuda", requires_grad=True)
     found = []
     for precision in ("high", "highest"):
@@ -84,9 +99,10 @@ def test_strided_inputs_one_copy_and_constant_weights(tf32, copies):
         wide.grad = None
         packed.zero_grad()
         with straight_gradients(), held_constant(packed):
-            net(wide[..., 7:27]).square().sum().backward()
+            net(wide[..., 7:27], output).square().sum().backward()
         assert not packed.grads.any()
-        alone = net.one((0,) * len(copies), wide[(slice(None), *(0,) * len(copies))][..., :20])
+        one = (0,) * len(copies)
+        alone = net.one(one, wide[(slice(None), *one)][..., :20], output)
         found.append((wide.grad.clone(), alone.detach()))
     for one, other in zip(*found, strict=True):
         assert near(one, other, "relu")
@@ -100,3 +116,12 @@ def test_without_straight_gradients_it_is_layer_by_layer(tf32):
     assert not fits_two_layers(x, *parts)
     with torch.no_grad():
         assert fits_two_layers(x, *parts)
+
+
+def test_more_outputs_than_fit_follow_as_a_layer_of_their_own(tf32):
+    tf32("high")
+    net, output = made((32, 32), 4, "relu", ()), made_output(32, 200, ())
+    x = torch.randn(5, 8, 4, device="cuda")
+    with torch.no_grad():
+        assert not fits_output(output.part())
+        torch.testing.assert_close(net(x, output), output(net(x)))

@@ -34,6 +34,7 @@ from headwise.factorizations.soft_concat import ConcatSoft
 from headwise.factorizations.stacks import PolicyStack
 from headwise.factorizations.values import chosen_values, max_centred, with_best
 from headwise.nets import MLP
+from headwise.nets.branches import by_way_of
 from headwise.population import Linear
 from headwise.spaces import ActionSpec
 
@@ -202,16 +203,14 @@ class ARValue(nn.Module):
         action = torch.zeros(*obs.shape[:-1], self.layout.num_heads, device=obs.device)
         for head in self.prefix.order:
             x = self.prefix.input_of(head, obs, action)
-            embedding = self.embedding.one(head, self.encoder.one(head, x), "tanh")
-            raw = self.output.one(head, embedding)
+            raw = by_way_of(self.embedding, self.output, self.encoder.one(head, x), head)
             action = with_best(self.layout, head, raw, legal, action)
         return action
 
     def _raw(self, obs: Tensor, action: Tensor) -> Tensor:
         """Advantages before they are centred, (..., H, B, K)."""
-        embedding = self.embedding(self.encoder(self.prefix.inputs(obs, action)), "tanh")
-        raw: Tensor = self.output(embedding)
-        return raw
+        features = self.encoder(self.prefix.inputs(obs, action))
+        return by_way_of(self.embedding, self.output, features)
 
     def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """V: the advantages of the best options are zero."""

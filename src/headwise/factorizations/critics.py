@@ -13,6 +13,7 @@ from headwise.factorizations.centring import Given, centred, fits
 from headwise.factorizations.heads import Heads, chosen
 from headwise.factorizations.layout import Layout
 from headwise.nets import MLP, Dueling, Mixer
+from headwise.nets.branches import by_way_of
 from headwise.population import Linear
 from headwise.spaces import ActionSpec, Choice, Condition
 
@@ -43,11 +44,15 @@ class ValueCritic(nn.Module):
         """(P, B, num_values)."""
         if self.copies:
             obs = obs.unsqueeze(-3).expand(*obs.shape[:-2], *self.copies, *obs.shape[-2:])
-        features = self.encoder(obs)
-        if self.embedding is not None:
-            features = self.embedding(features, "tanh")
-        columns: Tensor = self.output(features)
+        columns = self._columns(obs)
         return columns.squeeze(-1).transpose(-1, -2) if self.copies else columns
+
+    def _columns(self, obs: Tensor) -> Tensor:
+        """The values (..., B, 1) of what the networks see."""
+        if self.embedding is not None:
+            return by_way_of(self.embedding, self.output, self.encoder(obs))
+        columns: Tensor = self.encoder(obs, self.output)
+        return columns
 
 
 class BranchingCritic(nn.Module):

@@ -42,8 +42,7 @@ class MixedValue(BranchingValue):
 
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
         """What is regressed on the target, (P, B, 1)."""
-        embedding = self.net.embed(obs)
-        value, flat = self.net.outputs(embedding)
+        value, flat, embedding = self.net.with_embedding(obs)
         in_use = self.layout.active(action) if self.layout.is_conditional else None
         options = self.layout.choice_numbers(action)
         picked = chosen_centred(self.layout, flat, options, legal, in_use)

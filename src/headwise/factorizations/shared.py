@@ -62,7 +62,7 @@ class SharedPolicy(nn.Module):
 
     def outputs(self, obs: Tensor) -> Tensor:
         """What the network says, (P, B, W): numbers for every Range, then logits of all options."""
-        outputs: Tensor = self.output(self.encoder(obs))
+        outputs: Tensor = self.encoder(obs, self.output)
         return outputs
 
     def heads(self, obs: Tensor, legal: Tensor | None = None) -> Heads:

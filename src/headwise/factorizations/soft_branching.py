@@ -111,9 +111,8 @@ class BranchingSoft(OptionsSoft):
         self, critic: Any, obs: Tensor, numbers: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """V (P, 2, B), raw advantages of all options (P, 2, B, total), and the embedding."""
-        embedding = critic.net.embed(self._inputs(obs, numbers))
-        value, flat = critic.net.outputs(embedding)
-        return value, flat, embedding.detach()
+        value, flat, embedding = critic.net.with_embedding(self._inputs(obs, numbers))
+        return value, flat, embedding
 
     def _inputs(self, obs: Tensor, numbers: Tensor | None) -> Tensor:
         """What both critics see, (P, 2, B, O + C)."""

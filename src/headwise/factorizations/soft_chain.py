@@ -29,6 +29,7 @@ from headwise.factorizations.soft_options import OptionsSoft
 from headwise.factorizations.values import chosen_values, max_centred
 from headwise.factorizations.worth import can_branch, lesser, soft_branches
 from headwise.nets import MLP
+from headwise.nets.branches import by_way_of
 from headwise.population import Linear
 
 
@@ -52,20 +53,16 @@ class ChainCritics(nn.Module):
 
     def state_value(self, x: Tensor) -> Tensor:
         """V of the inputs of both (P, 2, B, F), (P, 2, B)."""
-        embedding = self.state_embedding(self.state(x), "tanh")
-        value: Tensor = self.value(embedding).squeeze(-1)
-        return value
+        return by_way_of(self.state_embedding, self.value, self.state(x)).squeeze(-1)
 
     def advantages(self, x: Tensor) -> Tensor:
         """Raw advantages (P, 2, D, B, K) from the inputs of all networks (P, 2, D, B, F)."""
-        raw: Tensor = self.advantage(self.embedding(self.encoder(x), "tanh"))
-        return raw
+        return by_way_of(self.embedding, self.advantage, self.encoder(x))
 
     def first_advantage(self, head: int, x: Tensor) -> Tensor:
         """Raw advantages (P, B, K) of one head by the first critic, from its input (P, B, F)."""
         copy = (0, head)  # stacked parameters are (P, 2, D, in, out)
-        embedding = self.embedding.one(copy, self.encoder.one(copy, x), "tanh")
-        return self.advantage.one(copy, embedding)
+        return by_way_of(self.embedding, self.advantage, self.encoder.one(copy, x), copy)
 
 
 class ChainSoft(OptionsSoft):

@@ -36,7 +36,7 @@ class ActionCritic(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The values of both critics."""
-        value: Tensor = self.output(self.encoder(x))
+        value: Tensor = self.encoder(x, self.output)
         return value
 
 

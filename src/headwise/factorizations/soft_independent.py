@@ -218,7 +218,7 @@ class IndependentSoft:
         else:
             own = numbers.transpose(-1, -2).unsqueeze(-1)  # (P, C, B, 1)
             x = _twice_each(torch.cat([for_each_head(obs, self.layout.num_ranges), own], dim=-1))
-        values: Tensor = critic.output(critic.encoder(x)).squeeze(-1)
+        values: Tensor = critic.encoder(x, critic.output).squeeze(-1)
         return values
 
     def _draw_numbers(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:

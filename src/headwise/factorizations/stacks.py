@@ -43,12 +43,12 @@ class PolicyStack(nn.Module):
 
     def outputs(self, x: Tensor) -> Tensor:
         """What every network says of its inputs (..., H, B, F), (..., H, B, W)."""
-        outputs: Tensor = self.output(self.encoder(x))
+        outputs: Tensor = self.encoder(x, self.output)
         return outputs
 
     def outputs_of(self, head: int, x: Tensor) -> Tensor:
         """What one head's network says of its input (..., B, F), (..., B, W)."""
-        return self.output.one(head, self.encoder.one(head, x))
+        return self.encoder.one(head, x, self.output)
 
     def heads(self, x: Tensor, legal: Tensor | None = None) -> Heads:
         """Distributions from the inputs of every network, (..., H, B, F)."""

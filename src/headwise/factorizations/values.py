@@ -123,8 +123,7 @@ class BranchingValue(nn.Module):
 
     def branches(self, obs: Tensor, legal: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The value (..., B), max-centred advantages (..., B, D, K), and the embedding."""
-        embedding = self.net.embed(obs)
-        value, flat = self.net.outputs(embedding)
+        value, flat, embedding = self.net.with_embedding(obs)
         return value, max_centred(self.layout, self.layout.pad(flat), legal), embedding
 
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from headwise.nets.branches import branch, fits_branches, second_half, two_branches
 from headwise.nets.mlp import MLP
 from headwise.population import Activation, Initializer, Linear
 
@@ -51,27 +52,48 @@ class Dueling(nn.Module):
         self.value = Linear(init, branch_width, 1, copies=copies)
         self.advantage = Linear(init, branch_width, num_outputs, copies=copies)
 
-    def embed(self, x: Tensor) -> Tensor:
-        """The features that the outputs are made of, (..., B, embedding_size)."""
-        embedding: Tensor = self.embedding(self.encoder(x), "tanh")
-        return embedding
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Value (..., B) and advantages (..., B, num_outputs)."""
+        value, advantages, _ = self._branches(x, keep=False)
+        return value, advantages
 
-    def outputs(self, embedding: Tensor) -> tuple[Tensor, Tensor]:
-        """Value and advantages of embedded inputs."""
-        for_value, for_advantage = embedding.chunk(2, dim=-1)
-        return self.value(for_value).squeeze(-1), self.advantage(for_advantage)
+    def with_embedding(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Value and advantages, and the features that they are made of, (..., B, embedding_size).
+
+        No gradient comes back through those features.
+        """
+        value, advantages, embedding = self._branches(x, keep=True)
+        assert embedding is not None
+        return value, advantages, embedding.detach()
 
     def value_alone(self, x: Tensor) -> Tensor:
         """The value (..., B) at half the price: without the half above it that advantages need."""
-        embedding = self.embedding.first(self.embedding_size // 2, self.encoder(x), "tanh")
+        features = self.encoder(x)
+        if features.device.type == "cuda":
+            parts = self.embedding.part(self.embedding_size // 2), self.value.part()
+            if fits_branches(features, *parts):
+                return branch(features, *parts).squeeze(-1)
+        embedding = self.embedding.first(self.embedding_size // 2, features, "tanh")
         return self.value(embedding).squeeze(-1)  # type: ignore[no-any-return]
 
     def advantages_alone(self, x: Tensor) -> Tensor:
         """The advantages (..., B, num_outputs) without the value."""
-        _, for_advantage = self.embed(x).chunk(2, dim=-1)
+        features = self.encoder(x)
+        if features.device.type == "cuda":
+            parts = second_half(self.embedding.part()), self.advantage.part()
+            if fits_branches(features, *parts):
+                return branch(features, *parts)
+        _, for_advantage = self.embedding(features, "tanh").chunk(2, dim=-1)
         advantages: Tensor = self.advantage(for_advantage)
         return advantages
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Value (..., B) and advantages (..., B, num_outputs)."""
-        return self.outputs(self.embed(x))
+    def _branches(self, x: Tensor, *, keep: bool) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Value, advantages, and the embedding, which is always there if it is to be kept."""
+        features = self.encoder(x)
+        if features.device.type == "cuda":
+            parts = self.embedding.part(), self.value.part(), self.advantage.part()
+            if fits_branches(features, *parts):
+                return two_branches(features, *parts, keep=keep)
+        embedding: Tensor = self.embedding(features, "tanh")
+        for_value, for_advantage = embedding.chunk(2, dim=-1)
+        return self.value(for_value).squeeze(-1), self.advantage(for_advantage), embedding

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from headwise.nets.two_layers import fits_two_layers, two_layers
+from headwise.nets.two_layers import fits_output, fits_two_layers, two_layers
 from headwise.population import Activation, Initializer, Linear
+from headwise.population.layers import Copy, Part
 
 
 class MLP(nn.Module):
@@ -42,25 +43,30 @@ class MLP(nn.Module):
         )
         self.activation = activation
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Features of the inputs."""
-        if x.device.type == "cuda" and len(self.layers) == 2:
-            first, second = (layer.part() for layer in self._linear())
-            if fits_two_layers(x, first, second):
-                return two_layers(x, first, second, self.activation)
-        for layer in self.layers:
-            x = layer(x, self.activation)
-        return x
+    def forward(self, x: Tensor, output: Linear | None = None) -> Tensor:
+        """Features of the inputs, or what a further layer makes of them."""
+        return self._through(x, output, None)
 
-    def one(self, copy: int | tuple[int, ...], x: Tensor) -> Tensor:
+    def one(self, copy: Copy, x: Tensor, output: Linear | None = None) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, last)."""
-        if x.device.type == "cuda" and len(self.layers) == 2:
-            first, second = (layer.part_of(copy) for layer in self._linear())
-            if fits_two_layers(x, first, second):
-                return two_layers(x, first, second, self.activation)
-        for layer in self._linear():
-            x = layer.one(copy, x, self.activation)
-        return x
+        return self._through(x, output, copy)
 
-    def _linear(self) -> list[Linear]:
-        return [layer for layer in self.layers if isinstance(layer, Linear)]
+    def _through(self, x: Tensor, output: Linear | None, copy: Copy | None) -> Tensor:
+        layers = [layer for layer in self.layers if isinstance(layer, Linear)]
+        if x.device.type == "cuda" and len(layers) == 2:
+            first, second = (_part(layer, copy) for layer in layers)
+            if fits_two_layers(x, first, second):
+                last = None if output is None else _part(output, copy)
+                if last is not None and fits_output(last):
+                    return two_layers(x, first, second, self.activation, last)
+                x, layers = two_layers(x, first, second, self.activation), []
+        for layer in layers:
+            x = layer(x, self.activation) if copy is None else layer.one(copy, x, self.activation)
+        if output is None:
+            return x
+        said: Tensor = output(x) if copy is None else output.one(copy, x)
+        return said
+
+
+def _part(layer: Linear, copy: Copy | None) -> Part:
+    return layer.part() if copy is None else layer.part_of(copy)

@@ -1,7 +1,7 @@
-"""Two layers of a network as one kernel on a GPU, where products may be in TF32.
+"""Two hidden layers, and what may follow them, as one kernel on a GPU, where products are in TF32.
 
 Layer by layer, what is between two products goes to memory and back, four times for every layer.
-Here a program takes some rows through both, which leaves more of a GPU to other streams.
+Here a program takes some rows through all of them, which leaves more of a GPU to other streams.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from torch import Tensor
 from headwise.population import Activation
 from headwise.population.layers import Part
 
-_MOST_FEATURES = 128
+_MOST_FEATURES, _MOST_OUTPUTS = 128, 64
 _WIDTHS = (32, 64, 128, 256)
 _FEW_ROWS, _ROWS, _STEP = 16, 32, 32  # of the kernels: rows of a program, units at a time
-_SUMMED, _TILE = 64, 64  # of the one for weights
+_SUMMED, _TILE = 128, 32  # of the one that adds up: rows at a time, units of a program
 _PRECISION = "tf32"
 
 
@@ -28,104 +28,140 @@ def fits_two_layers(x: Tensor, first: Part, second: Part) -> bool:
     features, hidden = first.weight.shape[-2:]
     width = second.weight.shape[-1]
     sizes = features <= _MOST_FEATURES and hidden in _WIDTHS and width in _WIDTHS
-    learns = torch.is_grad_enabled() and first.weight.requires_grad
-    return sizes and 3 <= x.dim() <= 5 and (not learns or first.to_weight is not None)
+    return sizes and 3 <= x.dim() <= 5 and _can_learn(first)
 
 
-def two_layers(x: Tensor, first: Part, second: Part, then: Activation) -> Tensor:
-    """Inputs (P, *copies, B, in) through both layers, each followed by the activation."""
+def fits_output(output: Part) -> bool:
+    """Whether `two_layers` can go through this layer as well."""
+    return output.weight.shape[-1] <= _MOST_OUTPUTS and _can_learn(output)
+
+
+def _can_learn(part: Part) -> bool:
+    learns = torch.is_grad_enabled() and part.weight.requires_grad
+    return not learns or part.to_weight is not None
+
+
+def two_layers(
+    x: Tensor, first: Part, second: Part, then: Activation, output: Part | None = None
+) -> Tensor:
+    """Inputs (P, *copies, B, in) through both layers, each followed by the activation.
+
+    Then, if there is one, through a last layer without an activation.
+    """
     x = x if x.stride(-1) == 1 else x.contiguous()
-    parameters = (first.weight, first.bias, second.weight, second.bias)
+    parts = [first, second, *([] if output is None else [output])]
+    parameters = [p for part in parts for p in part[:2]]
     if torch.is_grad_enabled() and (x.requires_grad or first.weight.requires_grad):
+        gradients = [p for part in parts for p in part[2:] if p is not None]
         out: Tensor = _TwoLayers.apply(  # type: ignore[no-untyped-call]
-            x, *parameters, _gradients(first, second), then
+            x, then, gradients, *parameters
         )
     else:
-        _, out = _go_through(x, *parameters, then, keep=False)
+        out = _go_through(x, then, parameters, keep=False)[-1]
     return out.view(*x.shape[:-1], out.shape[-1])
 
 
-class _Gradients(NamedTuple):
-    """Where the gradients of both layers are added up."""
+class _Shape(NamedTuple):
+    """Of a network: rows of its inputs, and numbers in each layer."""
 
-    w1: Tensor
-    b1: Tensor
-    w2: Tensor
-    b2: Tensor
+    copies: int
+    rows: int
+    features: int
+    hidden: int
+    width: int
+    outputs: int
+    """None if there is no last layer."""
 
+    @staticmethod
+    def of(x: Tensor, parameters: list[Tensor]) -> _Shape:
+        rows, features = x.shape[-2:]
+        copies, hidden, width = parameters[2].shape
+        outputs = parameters[4].shape[-1] if len(parameters) > 4 else 0
+        return _Shape(copies, rows, features, hidden, width, outputs)
 
-def _gradients(first: Part, second: Part) -> _Gradients | None:
-    parts = (first.to_weight, first.to_bias, second.to_weight, second.to_bias)
-    known = [x for x in parts if x is not None]
-    return _Gradients(*known) if len(known) == len(parts) else None
+    @property
+    def blocks(self) -> dict[str, Any]:
+        """What a kernel is compiled for."""
+        return {
+            "FEATURES": _power_of_two(self.features), "HIDDEN": self.hidden, "WIDTH": self.width,
+            "OUT": _power_of_two(self.outputs) if self.outputs else 0, "PRECISION": _PRECISION,
+        }  # fmt: skip
 
 
 class _TwoLayers(torch.autograd.Function):
-    """One kernel forward; on the way back one for rows and one for weights."""
+    """One kernel forward; on the way back one for rows, a product, and one for what is small."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor,
-        gradients: _Gradients | None, then: Activation,
-    ) -> Tensor:  # fmt: skip
-        first, second = _go_through(x, w1, b1, w2, b2, then, keep=True)
-        ctx.save_for_backward(x, w1, b1, w2, b2, first, second)
+        ctx: Any, x: Tensor, then: Activation, gradients: list[Tensor], *parameters: Tensor
+    ) -> Tensor:
+        first, second, out = _go_through(x, then, list(parameters), keep=True)
+        ctx.save_for_backward(x, first, second, *parameters)
         ctx.gradients, ctx.then = gradients, then
-        return second
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         from headwise.nets.two_layers_kernel import add_up, come_back
 
-        x, w1, b1, w2, b2, first, second = ctx.saved_tensors
-        by_inputs, by_weights = ctx.needs_input_grad[:2]
-        rows, features = x.shape[-2:]
-        copies, hidden, width = w2.shape
+        x, first, second, *parameters = ctx.saved_tensors
+        by_inputs, by_weights = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
+        shape, grad = _Shape.of(x, parameters), grad.contiguous()
+        sizes = (shape.rows, shape.features, shape.outputs)
+        w1, _, w2, _, w3, _ = _with_last(parameters)
         to_first, to_second = torch.empty_like(first), torch.empty_like(second)
         to_x = torch.empty(x.shape if by_inputs else (0,), device=x.device)
-        steps = _strides(w1, b1, w2, b2)
-        blocks = _blocks(x, w2, ctx.then)
-        come_back[(copies, -(-rows // blocks["ROWS"]))](
-            grad.contiguous(), first, second, w1, w2, to_first, to_second, to_x,
-            steps[0], steps[2], rows, features, INPUTS=by_inputs, **blocks,
+        some = _some_rows(shape)
+        come_back[(shape.copies, -(-shape.rows // some["ROWS"]))](
+            grad, first, second, w1, w2, w3, to_first, to_second, to_x, *_strides(w1, w2, w3),
+            *sizes, THEN=ctx.then, INPUTS=by_inputs, **shape.blocks, **some,
         )  # fmt: skip
         if by_weights:
-            tile = min(_TILE, hidden, width)
-            tiles = (hidden // tile) * (width // tile) + -(-features // tile) * (hidden // tile)
-            add_up[(copies, tiles)](
-                x, first, to_first, to_second, *ctx.gradients, *_places(x), *steps, rows, features,
-                HIDDEN=hidden, WIDTH=width, ROWS=_SUMMED, TILE=tile, PRECISION=_PRECISION,
-                num_warps=4, num_stages=2,
+            to_w1, to_b1, to_w2, *small = _with_last(ctx.gradients)
+            # Triton is slow at products that sum over rows; it is left what is small.
+            to_w2.baddbmm_(first.transpose(-1, -2), to_second)
+            add_up[(shape.copies, max(shape.hidden, shape.width) // _TILE)](
+                x, second, grad, to_first, to_second, to_w1, to_b1, *small,
+                *_places(x), *_strides(to_w1, to_b1, *small), *sizes,
+                ROWS=_SUMMED, TILE=_TILE, num_warps=4, num_stages=1, **shape.blocks,
             )  # fmt: skip
-        return to_x if by_inputs else None, *[None] * 6
+        return to_x if by_inputs else None, *[None] * (2 + len(parameters))
 
 
 def _go_through(
-    x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, then: Activation, *, keep: bool
-) -> tuple[Tensor, Tensor]:
-    """What comes out of both layers; of the first one only if it is to be kept."""
+    x: Tensor, then: Activation, parameters: list[Tensor], *, keep: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What comes out of each layer; of those before the last one only if it is to be kept."""
     from headwise.nets.two_layers_kernel import go_through
 
-    rows, features = x.shape[-2:]
-    copies, hidden, width = w2.shape
-    first = torch.empty((copies, rows, hidden) if keep else (0,), device=x.device)
-    second = torch.empty((copies, rows, width), device=x.device)
-    blocks = _blocks(x, w2, then)
-    go_through[(copies, -(-rows // blocks["ROWS"]))](
-        x, w1, b1, w2, b2, first, second, *_places(x), *_strides(w1, b1, w2, b2), rows, features,
-        KEEP=keep, **blocks,
+    shape = _Shape.of(x, parameters)
+    rows = (shape.copies, shape.rows)
+    first = torch.empty((*rows, shape.hidden) if keep else (0,), device=x.device)
+    stored = keep or not shape.outputs
+    second = torch.empty((*rows, shape.width) if stored else (0,), device=x.device)
+    last = torch.empty((*rows, shape.outputs), device=x.device) if shape.outputs else second
+    some = _some_rows(shape)
+    everything = _with_last(parameters)
+    go_through[(shape.copies, -(-shape.rows // some["ROWS"]))](
+        x, *everything, first, second, last, *_places(x), *_strides(*everything),
+        shape.rows, shape.features, shape.outputs, THEN=then, KEEP=keep, **shape.blocks, **some,
     )  # fmt: skip
-    return first, second
+    return first, second, last
 
 
-def _blocks(x: Tensor, w2: Tensor, then: Activation) -> dict[str, Any]:
-    rows, features = x.shape[-2:]
-    hidden, width = w2.shape[-2:]
-    return {
-        "FEATURES": max(1 << (features - 1).bit_length(), 16), "HIDDEN": hidden, "WIDTH": width,
-        "STEP": _STEP, "ROWS": _FEW_ROWS if rows <= _FEW_ROWS else _ROWS, "THEN": then,
-        "PRECISION": _PRECISION, "num_warps": 4, "num_stages": 2,
-    }  # fmt: skip
+def _with_last(parameters: list[Tensor]) -> list[Tensor]:
+    """Six tensors, where there are only four some that are not looked at."""
+    return parameters if len(parameters) > 4 else [*parameters, *parameters[2:]]
+
+
+def _some_rows(shape: _Shape) -> dict[str, int]:
+    """How a kernel that takes rows through the layers divides its work."""
+    few = shape.rows <= _FEW_ROWS
+    return {"ROWS": _FEW_ROWS if few else _ROWS, "STEP": _STEP, "num_warps": 4, "num_stages": 2}
+
+
+def _power_of_two(size: int) -> int:
+    return max(1 << (size - 1).bit_length(), 16)
 
 
 def _strides(*parameters: Tensor) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """The Triton kernels of `two_layers.py`. Imported only where there is a CUDA device.
 
-A program takes some rows through both layers, a slice of the first layer's units at a time, so that
+A program takes some rows through all layers, a slice of the first layer's units at a time, so that
 what is between the layers never leaves the chip but to be kept for the way back.
 """
 
@@ -9,18 +9,23 @@ what is between the layers never leaves the chip but to be kept for the way back
 
 import triton
 import triton.language as tl
-from triton.language.extra import libdevice
+
+# Numbers that differ between networks; a variant for each kind of them gains nothing.
+_SIZES = (
+    "outer", "inner", "x_member", "x_outer", "x_inner", "x_row", "rows", "features", "outputs",
+)  # fmt: skip
+_SMALL = ("b1_copy", "b2_copy", "w3_copy", "b3_copy")
 
 
 @triton.jit
 def activated(x, THEN: tl.constexpr):
-    """The activation of sums."""
+    """The activation of sums, as exactly as products in TF32 deserve."""
     if THEN == "relu":
         y = tl.maximum(x, 0.0)
     elif THEN == "tanh":
-        y = libdevice.tanh(x)
+        y = 2.0 * tl.sigmoid(2.0 * x) - 1.0
     else:
-        y = tl.where(x > 0.0, x, libdevice.expm1(x))
+        y = tl.where(x > 0.0, x, tl.exp(tl.minimum(x, 0.0)) - 1.0)
     return y
 
 
@@ -47,15 +52,19 @@ def place_of(copy, outer, inner, per_member, per_outer, per_inner):
     )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=[*_SIZES, *_SMALL])
 def go_through(
-    x, w1, b1, w2, b2, first, second,
+    x, w1, b1, w2, b2, w3, b3, first, second, third,
     outer, inner, x_member, x_outer, x_inner, x_row,
-    w1_copy, b1_copy, w2_copy, b2_copy, rows, features,
-    FEATURES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr,
-    ROWS: tl.constexpr, THEN: tl.constexpr, KEEP: tl.constexpr, PRECISION: tl.constexpr,
+    w1_copy, b1_copy, w2_copy, b2_copy, w3_copy, b3_copy, rows, features, outputs,
+    FEATURES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, OUT: tl.constexpr,
+    STEP: tl.constexpr, ROWS: tl.constexpr, THEN: tl.constexpr, KEEP: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Some rows of one network: second = f(f(x w1 + b1) w2 + b2); first, if kept, is between."""
+    """Some rows of one network: second = f(f(x w1 + b1) w2 + b2), and third = second w3 + b3.
+
+    What is before the last layer is stored if it is to be kept.
+    """
     copy = tl.program_id(0)
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     inside = (row < rows)[:, None]
@@ -84,14 +93,25 @@ def go_through(
         out_of = tl.load(w2 + unit[:, None] * WIDTH + column[None, :])
         total = tl.dot(between, out_of, total, input_precision=PRECISION)
     total = activated(total + tl.load(b2 + copy * b2_copy + column)[None, :], THEN)
-    tl.store(second + here[:, None] * WIDTH + column[None, :], total, mask=inside)
+    if KEEP or OUT == 0:
+        tl.store(second + here[:, None] * WIDTH + column[None, :], total, mask=inside)
+    if OUT > 0:
+        output = tl.arange(0, OUT)
+        real = (output < outputs)[None, :]
+        w3 += copy.to(tl.int64) * w3_copy
+        last = tl.load(w3 + column[:, None] * outputs + output[None, :], mask=real, other=0.0)
+        bias = tl.load(b3 + copy * b3_copy + output, mask=output < outputs, other=0.0)
+        said = tl.dot(total, last, input_precision=PRECISION) + bias[None, :]
+        tl.store(third + here[:, None] * outputs + output[None, :], said, mask=inside & real)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["w3_copy", "rows", "features", "outputs"])
 def come_back(
-    grad, first, second, w1, w2, to_first, to_second, to_x, w1_copy, w2_copy, rows, features,
-    FEATURES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, STEP: tl.constexpr,
-    ROWS: tl.constexpr, THEN: tl.constexpr, INPUTS: tl.constexpr, PRECISION: tl.constexpr,
+    grad, first, second, w1, w2, w3, to_first, to_second, to_x,
+    w1_copy, w2_copy, w3_copy, rows, features, outputs,
+    FEATURES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, OUT: tl.constexpr,
+    STEP: tl.constexpr, ROWS: tl.constexpr, THEN: tl.constexpr, INPUTS: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The gradients before both activations, and by the inputs if they are asked for."""
     copy = tl.program_id(0)
@@ -100,12 +120,21 @@ def come_back(
     feature, column = tl.arange(0, FEATURES), tl.arange(0, WIDTH)
     here = copy.to(tl.int64) * rows + row
     at = here[:, None] * WIDTH + column[None, :]
-    slope = tl.load(grad + at, mask=inside, other=0.0)
+    if OUT > 0:
+        output = tl.arange(0, OUT)
+        real = (output < outputs)[None, :]
+        w3 += copy.to(tl.int64) * w3_copy
+        last = tl.load(w3 + column[:, None] * outputs + output[None, :], mask=real, other=0.0)
+        asked = tl.load(
+            grad + here[:, None] * outputs + output[None, :], mask=inside & real, other=0.0
+        )
+        slope = tl.dot(asked, tl.trans(last), input_precision=PRECISION)
+    else:
+        slope = tl.load(grad + at, mask=inside, other=0.0)
     slope *= slope_at(tl.load(second + at, mask=inside, other=0.0), THEN)
     tl.store(to_second + at, slope, mask=inside)
     w1 += copy.to(tl.int64) * w1_copy
     w2 += copy.to(tl.int64) * w2_copy
-    total = tl.zeros((ROWS, FEATURES), dtype=tl.float32)
     for start in range(0, HIDDEN, STEP):
         unit = start + tl.arange(0, STEP)
         out_of = tl.load(w2 + unit[:, None] * WIDTH + column[None, :])
@@ -113,73 +142,110 @@ def come_back(
         before = here[:, None] * HIDDEN + unit[None, :]
         between *= slope_at(tl.load(first + before, mask=inside, other=0.0), THEN)
         tl.store(to_first + before, between, mask=inside)
-        if INPUTS:
+    if INPUTS:
+        # Read again rather than used at once: of two products in one loop Triton makes twice as
+        # many, because it gives every warp rows of its own.
+        tl.debug_barrier()
+        total = tl.zeros((ROWS, FEATURES), dtype=tl.float32)
+        for start in range(0, HIDDEN, STEP):
+            unit = start + tl.arange(0, STEP)
             into = tl.load(
                 w1 + feature[:, None] * HIDDEN + unit[None, :],
                 mask=(feature < features)[:, None],
                 other=0.0,
             )
-            total = tl.dot(between, tl.trans(into), total, input_precision=PRECISION)
-    if INPUTS:
-        there = inside & (feature < features)[None, :]
-        tl.store(to_x + here[:, None] * features + feature[None, :], total, mask=there)
+            there = to_first + here[:, None] * HIDDEN + unit[None, :]
+            again = tl.load(there, mask=inside, other=0.0)
+            total = tl.dot(again, tl.trans(into), total, input_precision=PRECISION)
+        known = inside & (feature < features)[None, :]
+        tl.store(to_x + here[:, None] * features + feature[None, :], total, mask=known)
 
 
 @triton.jit
-def add_up(
-    x, first, to_first, to_second, to_w1, to_b1, to_w2, to_b2,
-    outer, inner, x_member, x_outer, x_inner, x_row,
-    w1_copy, b1_copy, w2_copy, b2_copy, rows, features,
-    HIDDEN: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+def add_before(
+    x, x_row, to_first, to_w1, to_b1, many, unit, rows, features,
+    FEATURES: tl.constexpr, HIDDEN: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Adds the gradients of weights and biases: one tile of the second layer's, or the first's."""
-    copy, tile = tl.program_id(0), tl.program_id(1)
-    tiles = (HIDDEN // TILE) * (WIDTH // TILE)
-    row = tl.arange(0, ROWS)
-    many = copy.to(tl.int64) * rows
-    total = tl.zeros((TILE, TILE), dtype=tl.float32)
+    """Adds the gradients of w1 and b1 for some of the first layer's units."""
+    row, feature = tl.arange(0, ROWS), tl.arange(0, FEATURES)
+    real = feature < features
+    total = tl.zeros((FEATURES, TILE), dtype=tl.float32)
     sums = tl.zeros((TILE,), dtype=tl.float32)
-    if tile < tiles:
-        part = tile // (WIDTH // TILE)
-        across = part * TILE + tl.arange(0, TILE)
-        column = tile % (WIDTH // TILE) * TILE + tl.arange(0, TILE)
-        for start in range(0, rows, ROWS):
-            at = many + start + row
-            inside = (start + row < rows)[:, None]
-            left = tl.load(first + at[:, None] * HIDDEN + across[None, :], mask=inside, other=0.0)
-            right = tl.load(
-                to_second + at[:, None] * WIDTH + column[None, :], mask=inside, other=0.0
-            )
-            total = tl.dot(tl.trans(left), right, total, input_precision=PRECISION)
-            sums += tl.sum(right, axis=0)
-        here = to_w2 + copy.to(tl.int64) * w2_copy + across[:, None] * WIDTH + column[None, :]
-        tl.store(here, tl.load(here) + total)
-        if part == 0:
-            bias = to_b2 + copy * b2_copy + column
-            tl.store(bias, tl.load(bias) + sums)
-    else:
-        part = (tile - tiles) // (HIDDEN // TILE)
-        across = part * TILE + tl.arange(0, TILE)
-        column = (tile - tiles) % (HIDDEN // TILE) * TILE + tl.arange(0, TILE)
-        x += place_of(copy, outer, inner, x_member, x_outer, x_inner)
-        real = across < features
-        for start in range(0, rows, ROWS):
-            at = many + start + row
-            inside = (start + row < rows)[:, None]
-            left = tl.load(
-                x + (start + row)[:, None] * x_row + across[None, :],
+    for start in range(0, rows, ROWS):
+        inside = (start + row < rows)[:, None]
+        seen = tl.load(
+            x + (start + row)[:, None] * x_row + feature[None, :],
+            mask=inside & real[None, :],
+            other=0.0,
+        )
+        at = (many + start + row)[:, None] * HIDDEN + unit[None, :]
+        slope = tl.load(to_first + at, mask=inside, other=0.0)
+        total = tl.dot(tl.trans(seen), slope, total, input_precision=PRECISION)
+        sums += tl.sum(slope, axis=0)
+    weight = to_w1 + feature[:, None] * HIDDEN + unit[None, :]
+    known = tl.load(weight, mask=real[:, None], other=0.0)
+    tl.store(weight, known + total, mask=real[:, None])
+    tl.store(to_b1 + unit, tl.load(to_b1 + unit) + sums)
+
+
+@triton.jit
+def add_behind(
+    second, grad, to_second, to_b2, to_w3, to_b3, many, unit, rows, outputs,
+    WIDTH: tl.constexpr, OUT: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Adds the gradients of b2, w3 and b3 for some of the second layer's units."""
+    row, output = tl.arange(0, ROWS), tl.arange(0, OUT if OUT > 0 else 16)
+    real = output < outputs
+    total = tl.zeros((TILE, OUT if OUT > 0 else 16), dtype=tl.float32)
+    sums = tl.zeros((TILE,), dtype=tl.float32)
+    sums_behind = tl.zeros((OUT if OUT > 0 else 16,), dtype=tl.float32)
+    for start in range(0, rows, ROWS):
+        inside = (start + row < rows)[:, None]
+        at = many + start + row
+        slope = tl.load(to_second + at[:, None] * WIDTH + unit[None, :], mask=inside, other=0.0)
+        sums += tl.sum(slope, axis=0)
+        if OUT > 0:
+            made = tl.load(second + at[:, None] * WIDTH + unit[None, :], mask=inside, other=0.0)
+            asked = tl.load(
+                grad + at[:, None] * outputs + output[None, :],
                 mask=inside & real[None, :],
                 other=0.0,
             )
-            right = tl.load(
-                to_first + at[:, None] * HIDDEN + column[None, :], mask=inside, other=0.0
-            )
-            total = tl.dot(tl.trans(left), right, total, input_precision=PRECISION)
-            sums += tl.sum(right, axis=0)
-        here = to_w1 + copy.to(tl.int64) * w1_copy + across[:, None] * HIDDEN + column[None, :]
-        known = tl.load(here, mask=real[:, None], other=0.0)
-        tl.store(here, known + total, mask=real[:, None])
-        if part == 0:
-            bias = to_b1 + copy * b1_copy + column
-            tl.store(bias, tl.load(bias) + sums)
+            total = tl.dot(tl.trans(made), asked, total, input_precision=PRECISION)
+            sums_behind += tl.sum(asked, axis=0)
+    tl.store(to_b2 + unit, tl.load(to_b2 + unit) + sums)
+    if OUT > 0:
+        weight = to_w3 + unit[:, None] * outputs + output[None, :]
+        known = tl.load(weight, mask=real[None, :], other=0.0)
+        tl.store(weight, known + total, mask=real[None, :])
+        if tl.program_id(1) == 0:
+            before = tl.load(to_b3 + output, mask=real, other=0.0)
+            tl.store(to_b3 + output, before + sums_behind, mask=real)
+
+
+@triton.jit(do_not_specialize=[*_SIZES, *_SMALL])
+def add_up(
+    x, second, grad, to_first, to_second, to_w1, to_b1, to_b2, to_w3, to_b3,
+    outer, inner, x_member, x_outer, x_inner, x_row,
+    w1_copy, b1_copy, b2_copy, w3_copy, b3_copy, rows, features, outputs,
+    FEATURES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, OUT: tl.constexpr,
+    ROWS: tl.constexpr, TILE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Adds the gradients of everything but w2, for some units of both layers."""
+    copy, first_unit = tl.program_id(0), tl.program_id(1) * TILE
+    unit = first_unit + tl.arange(0, TILE)
+    many = copy.to(tl.int64) * rows
+    if first_unit < HIDDEN:
+        add_before(
+            x + place_of(copy, outer, inner, x_member, x_outer, x_inner), x_row, to_first,
+            to_w1 + copy.to(tl.int64) * w1_copy, to_b1 + copy * b1_copy, many, unit, rows, features,
+            FEATURES, HIDDEN, ROWS, TILE, PRECISION,
+        )  # fmt: skip
+    if first_unit < WIDTH:
+        add_behind(
+            second, grad, to_second, to_b2 + copy * b2_copy, to_w3 + copy.to(tl.int64) * w3_copy,
+            to_b3 + copy * b3_copy, many, unit, rows, outputs,
+            WIDTH, OUT, ROWS, TILE, PRECISION,
+        )  # fmt: skip
