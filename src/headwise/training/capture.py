@@ -79,7 +79,6 @@ class Captured(Generic[T]):
     def _capture(self, bundle: int) -> tuple[torch.cuda.CUDAGraph, T]:
         graph = torch.cuda.CUDAGraph()
         # A graph of somebody else that is thrown away during a capture would end the process.
-        gc.collect()
         collects = gc.isenabled()
         gc.disable()
         try:

@@ -8,6 +8,7 @@ Separate processes would gain nothing: a GPU takes turns between them.
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -61,6 +62,7 @@ class StreamsExecutor:
         for _ in range(self.num_workers):
             stream = torch.cuda.Stream(self.settings.device)  # type: ignore[no-untyped-call]
             self._streams.append(stream)
+        gc.freeze()  # what is there already need not be looked through after every training
         return self
 
     def __exit__(
@@ -70,6 +72,7 @@ class StreamsExecutor:
         traceback: TracebackType | None,
     ) -> None:
         self._aside.shutdown()
+        gc.unfreeze()
 
     def run(self, source: Source) -> Iterator[Event]:
         """Keeps as many populations going as there are workers."""
@@ -81,11 +84,14 @@ class StreamsExecutor:
                     trainings.append(Turns(self._training(pack), self._streams.pop(), pack))
                 if not trainings:
                     return
-                for ended in one_round(trainings):
+                over = one_round(trainings)
+                for ended in over:
                     trainings = [training for training in trainings if training is not ended]
                     self._events.append(_last_event(ended))
                     assert ended.stream is not None
                     self._streams.append(ended.stream)
+                if over:
+                    gc.collect()  # graphs hold their memory until they are found
                 while self._events:
                     yield self._events.popleft()
         finally:
