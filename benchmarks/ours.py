@@ -1,7 +1,7 @@
 """Our own learners as a process that measures when it is told to, like a peer's.
 
 Arguments: ppo, dqn or sac; factorization; "decoupler" or a view of HybridShoot; members; threads;
-and for the decoupler an importance estimator.
+products (float32 or bf16); and for the decoupler an importance estimator.
 """
 
 import sys
@@ -17,14 +17,16 @@ from headwise.algorithms.presets import decoupler_factorization, decoupler_ppo
 from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.products import set_products
 
 NUM_ENVS, VECTOR_STEPS, WARMUP = 16, 64, 10_000
 
 
 def main() -> None:
     """Builds the loop and serves measurements."""
-    algorithm, factorization, task, members, threads, *estimator = sys.argv[1:]
+    algorithm, factorization, task, members, threads, products, *estimator = sys.argv[1:]
     torch.set_num_threads(int(threads))
+    set_products(products)
     seeds = range(int(members))
     if task == "decoupler":
         env = make_vec("ContextualDecoupler", seeds, NUM_ENVS)

@@ -6,12 +6,14 @@ import math
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.machine import description
 from benchmarks.peer import Peer
 from benchmarks.results import renew, table
 from benchmarks.timing import Meter, race
+from headwise.population.bf16 import has_bf16
+from headwise.training.products import Products
 
 STEPS = 100_352  # of a run of the decoupler study: 49 rollouts
 SEEDS = 16
@@ -32,9 +34,11 @@ class Contest:
     ours: Sequence[object]
     """Of our process, before the members and the one thread."""
     more: Sequence[object]
-    """Of our process, after them."""
+    """Of our process, after them and the products."""
     target: float
     seeds: int = SEEDS
+    products: Products = "float32"
+    """Of our process; a peer's are always float32."""
 
     @property
     def shares(self) -> tuple[int, int]:
@@ -75,7 +79,10 @@ def shoot_cells() -> list[Contest]:
     ):  # fmt: skip
         what = f"HybridShoot {view}, {algorithm.upper()} {name}, 5 seeds"
         ours = (algorithm, name, view)
-        cells.append(Contest(what, peer, script, arguments, ours, (), target, seeds=5))
+        full = Contest(what, peer, script, arguments, ours, (), target, seeds=5)
+        cells.append(full)
+        if has_bf16():
+            cells.append(replace(full, what=f"{what}, products in bfloat16", products="bf16"))
     return cells
 
 
@@ -95,7 +102,7 @@ def measure(contest: Contest, python: str, rounds: int, seconds: float) -> list[
     """Environment steps per second of all runs: ours, the peer's, and the ratio's range."""
     shares = contest.shares
     ours = [
-        Peer(sys.executable, "../ours", (*contest.ours, share, 1, *contest.more))
+        Peer(sys.executable, "../ours", (*contest.ours, share, 1, contest.products, *contest.more))
         for share in shares
     ]
     theirs = [Peer(python, contest.script, contest.arguments) for _ in shares]
@@ -131,7 +138,9 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
         f"one; medians of {rounds} turns of {seconds:g} s, a ratio is taken within a turn. Both "
         "sides have two processes of one thread, the best that either can do with two cores: of "
         "16 runs (decoupler) 8 in each, of 5 (HybridShoot) 3 and 2. Ours trains them as a "
-        "population, as `headwise study run` does, a peer's one after the other.",
+        "population, as `headwise study run` does, a peer's one after the other. Products are "
+        "float32 on both sides, but for ours in rows that say bfloat16 (`--products bf16`): the "
+        "peer's are float32 there too.",
         head + ".",
         table(["task", "ours", "peer", "peer's", "ratio of times", "target"], rows),
         f"The factorial of 7 cells and 16 seeds (112 runs, 11.2 million steps) takes "

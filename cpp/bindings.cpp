@@ -1,4 +1,4 @@
-// What Python sees of the environments. Only this file and bindings_learners.cpp know of Python.
+// What Python sees of the environments. Only the files of bindings know of Python.
 #include "bindings.h"
 
 #include <nanobind/stl/array.h>
@@ -392,6 +392,7 @@ NB_MODULE(_core, m) {
   });
 
   bind_learners(m);
+  bind_layers(m);
   m.def(
       "environments",
       [] {

@@ -1,4 +1,4 @@
-// What both files of bindings need: arrays, and the half that the other file has.
+// What all files of bindings need: arrays, and the parts that the other files have.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,5 +12,8 @@ using Array =
 
 // Adds what learners call: random numbers, Adam, tanh, the mixture and PPO's loss.
 void bind_learners(nanobind::module_& m);
+
+// Adds what layers call: products in bfloat16.
+void bind_layers(nanobind::module_& m);
 
 }  // namespace headwise

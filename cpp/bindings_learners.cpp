@@ -11,6 +11,7 @@
 #include "core/fill.h"
 #include "core/mixture.h"
 #include "core/options_loss.h"
+#include "core/replay.h"
 #include "core/rng.h"
 #include "core/spec.h"
 #include "core/tanh.h"
@@ -168,6 +169,39 @@ void bind_learners(nb::module_& m) {
       "the clip, and the weights of entropy and divergence; found are log-probabilities and ratios "
       "by head, and loss, surrogate, entropy and divergence by member.");
   m.def(
+      "replay_draw",
+      [](Array<const float, -1, -1, -1, -1> store, Array<const std::int64_t, -1, -1> next,
+         Array<const std::int64_t, -1, -1> count, Array<const float, -1, -1, 2> uniform,
+         Array<const float, -1> gamma, std::size_t terminated, Array<float, -1, -1, -1> drawn,
+         Array<float, -1, -1> discount) {
+        const std::size_t members = store.shape(0), rows = store.shape(1), slots = store.shape(2);
+        const std::size_t width = store.shape(3), batch = uniform.shape(1);
+        if (next.shape(0) != members || next.shape(1) != slots || !same_shape(count, next) ||
+            uniform.shape(0) != members || gamma.shape(0) != members ||
+            !same_shape(drawn, uniform) || drawn.shape(2) != width ||
+            !same_shape(discount, uniform)) {
+          throw Fault("arrays that do not fit the memory.");
+        }
+        if (rows == 0 || slots == 0 || terminated >= width) throw Fault("an empty memory.");
+        for (std::size_t i = 0; i < members * slots; ++i) {
+          const auto most = static_cast<std::int64_t>(rows);
+          const std::int64_t n = next.data()[i], c = count.data()[i];
+          if (n < 0 || n >= most || c < 0 || c > most) throw Fault("a cursor outside its ring.");
+        }
+        const nb::gil_scoped_release release;
+        for (std::size_t p = 0; p < members; ++p) {
+          draw({store.data() + p * rows * slots * width, next.data() + p * slots,
+                count.data() + p * slots, static_cast<std::int64_t>(rows),
+                static_cast<std::int64_t>(slots), static_cast<std::int64_t>(width)},
+               uniform.data() + p * batch * 2, gamma.data()[p],
+               static_cast<std::int64_t>(terminated), static_cast<std::int64_t>(batch),
+               drawn.data() + p * batch * width, discount.data() + p * batch);
+        }
+      },
+      "store"_a.noconvert(), "next"_a.noconvert(), "count"_a.noconvert(), "uniform"_a.noconvert(),
+      "gamma"_a.noconvert(), "terminated"_a, "drawn"_a.noconvert(), "discount"_a.noconvert(),
+      "Transitions drawn from each member's rings, and the discount of what follows.");
+  m.def(
       "adam_step",
       [](Array<float, -1> value, Array<float, -1> grad, Array<float, -1> mean,
          Array<float, -1> square, Array<const std::int64_t, -1> offsets,
@@ -200,7 +234,9 @@ void bind_learners(nb::module_& m) {
       "value"_a.noconvert(), "grad"_a.noconvert(), "mean"_a.noconvert(), "square"_a.noconvert(),
       "offsets"_a.noconvert(), "sizes"_a.noconvert(), "learning_rate"_a.noconvert(),
       "alive"_a.noconvert(), "norm"_a.noconvert(), "count"_a, "beta1"_a, "beta2"_a, "epsilon"_a,
-      "max_norm"_a, "One clipped Adam step of every member; dead members are left as they are.");
+      "max_norm"_a,
+      "One clipped Adam step of every member; dead members are left as they are. Gradients become "
+      "zero.");
 }
 
 }  // namespace headwise

@@ -1,6 +1,7 @@
 // Adam for a population on the CPU: clipping, quarantine and the step in two passes over memory.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -31,7 +32,8 @@ struct Segments {
 };
 
 // The tensors of a step. A member whose gradient is not finite is no longer alive: it is left as it
-// was, now and in later steps. `norm` receives the length of each member's gradient.
+// was, now and in later steps. `norm` receives the length of each member's gradient. Gradients are
+// forgotten in the same pass.
 struct AdamTensors {
   std::int64_t members;
   float *value, *grad, *mean, *square, *norm;
@@ -51,7 +53,12 @@ inline void adam_step(const AdamTensors& t, const Segments& segments, std::int64
     const double norm = std::sqrt(squares);
     t.norm[p] = static_cast<float>(norm);
     t.alive[p] = t.alive[p] && std::isfinite(norm);
-    if (!t.alive[p]) continue;
+    if (!t.alive[p]) {
+      for (std::int64_t k = 0; k < segments.count; ++k) {
+        std::fill_n(t.grad + segments.offset[k] + p * segments.size[k], segments.size[k], 0.0f);
+      }
+      continue;
+    }
     const double scale = max_norm > 0.0f && norm > max_norm ? max_norm / (norm + 1e-6) : 1.0;
     const adam::Step step = {beta1,
                              beta2,

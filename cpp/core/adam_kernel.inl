@@ -1,10 +1,11 @@
-// One Adam step of a row of parameters; see core/isa.h.
+// One Adam step of a row of parameters, whose gradients are then zero; see core/isa.h.
 namespace headwise::adam::HEADWISE_ISA {
 
-inline void step(float* __restrict value, const float* __restrict grad, float* __restrict mean,
+inline void step(float* __restrict value, float* __restrict grad, float* __restrict mean,
                  float* __restrict square, std::int64_t size, const Step& s) noexcept {
   for (std::int64_t i = 0; i < size; ++i) {
     const float g = grad[i] * s.grad_scale;
+    grad[i] = 0.0f;
     const float m = s.beta1 * mean[i] + (1.0f - s.beta1) * g;
     const float v = s.beta2 * square[i] + (1.0f - s.beta2) * g * g;
     mean[i] = m;

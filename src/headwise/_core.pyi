@@ -39,9 +39,27 @@ def options_loss(logits: Annotated[NDArray[numpy.float32], dict(shape=(None, Non
     PPO's loss of a policy over options, and its gradient by the logits. The coefficients are the clip, and the weights of entropy and divergence; found are log-probabilities and ratios by head, and loss, surrogate, entropy and divergence by member.
     """
 
+def replay_draw(store: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], next: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], count: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], uniform: Annotated[NDArray[numpy.float32], dict(shape=(None, None, 2), order='C', device='cpu', writable=False)], gamma: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], terminated: int, drawn: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], discount: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Transitions drawn from each member's rings, and the discount of what follows.
+    """
+
 def adam_step(value: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], grad: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], square: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], learning_rate: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], alive: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], count: int, beta1: float, beta2: float, epsilon: float, max_norm: float) -> None:
     """
-    One clipped Adam step of every member; dead members are left as they are.
+    One clipped Adam step of every member; dead members are left as they are. Gradients become zero.
+    """
+
+def has_bf16() -> bool:
+    """Whether this machine has products in bfloat16 (AVX512-BF16)."""
+
+def bf16_forward(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], then: str | None, threads: int) -> None:
+    """
+    x weight + bias and an activation, for each matrix of a stack, with products of numbers rounded to bfloat16.
+    """
+
+def bf16_backward(grad: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], to_x: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')] | None, to_weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu')] | None, to_bias: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu')] | None, then: str | None, threads: int) -> None:
+    """
+    The way back through bf16_forward: overwrites the gradient of x, and adds to those of weight and bias.
     """
 
 def environments() -> dict[str, list[tuple[str, object, str, str]]]:

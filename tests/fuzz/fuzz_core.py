@@ -67,10 +67,11 @@ class Fuzzer:
         self.snapshots: list[bytes] = [b"", b"headwise/CoopPush/1/1/1\n"]
         self.outcomes: Counter[str] = Counter()
         self.moves = [
-            (self.make, 6), (self.forget, 2), (self.attach, 2), (self.seed_slots, 5),
+            (self.make, 6), (self.forget, 2), (self.attach, 3), (self.seed_slots, 5),
             (self.reset, 10), (self.step, 40), (self.step_units, 20), (self.snapshot, 4),
             (self.restore, 6), (self.state, 5), (self.set_state, 12), (self.ask, 3),
             (self.functions, 3), (self.adam_step, 2), (self.mixtures, 2), (self.options_loss, 2),
+            (self.layers, 2), (self.replay_draw, 1),
         ]  # fmt: skip
         weights = np.array([weight for _, weight in self.moves], dtype=float)
         self.odds = np.cumsum(weights / weights.sum())
@@ -375,6 +376,37 @@ class Fuzzer:
         grads = [self.numbers(rows, n) for n in (heads, heads * width, width)]
         self.core.mix_backward(*given, hidden, mixed, *grads)
         self.core.mix_slope(*given, hidden, self.numbers(rows, heads))
+
+    def layers(self) -> None:
+        copies, rows = self.pick([0, 1, 3]), self.pick([0, 1, 7, 8, 33])
+        features, width = self.pick([0, 1, 9, 33, 64]), self.pick([0, 1, 6, 15, 16, 17, 40])
+        then, threads = self.pick([None, "relu", "tanh", "elu", "x"]), self.pick([-1, 0, 1, 2])
+        x, weight = self.numbers(copies, rows, features), self.numbers(copies, features, width)
+        if self.chance(0.3):  # some columns of larger ones
+            x = self.numbers(copies, rows, features + 3)[..., 2 : features + 2]
+            weight = self.numbers(copies, features, width + 5)[..., :width]
+        bias, out = self.numbers(copies, 1, width), self.numbers(copies, rows, width)
+        to_x, to_weight = self.numbers(copies, rows, features), np.zeros_like(weight)
+        if then == "elu" or self.chance(0.5):
+            wanted = [self.pick([None, array]) for array in (to_x, to_weight, bias)]
+            self.core.bf16_backward(out.copy(), out, x, weight, *wanted, then, threads)
+        else:
+            self.core.bf16_forward(x, weight, bias, out, then, threads)
+
+    def replay_draw(self) -> None:
+        members, rows, slots, width = (self.pick([1, 1, 2, 5, 0]) for _ in range(4))
+        batch, most = self.pick([0, 1, 20]), max(rows, 1)
+        cursors = [self.rng.integers(0, most, (members, slots)) for _ in range(2)]
+        if self.chance(0.1) and cursors[0].size:
+            self.pick(cursors).flat[0] = self.pick([-1, rows, rows + 1, 2**62, -(2**63)])
+        uniform = self.rng.random((members, batch, 2)).astype(np.float32)
+        if self.chance(0.1):
+            uniform = self.numbers(members, batch, 2)
+        self.core.replay_draw(
+            self.numbers(members, rows, slots, width), *cursors, uniform, self.numbers(members),
+            self.pick([0, width - 1, width, 2**40]), self.numbers(members, batch, width),
+            self.numbers(members, batch),
+        )  # fmt: skip
 
     def options_loss(self) -> None:
         members, rows, heads = (self.pick([0, 1, 2, 5]) for _ in range(3))

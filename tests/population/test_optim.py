@@ -116,3 +116,31 @@ def test_state_goes_into_a_fresh_optimiser():
     for x in data[4:]:
         step(other, fresh, x)
     assert torch.equal(other.weight, layer.weight)
+
+
+def test_a_follower_moves_a_part_of_the_way_to_the_new_values():
+    layer, adam = population()
+    behind = Packed(Linear(Initializer(Keys(range(10, 13))), 4, 3))
+    before = behind.values.clone()
+    layer(torch.randn(3, 5, 4)).square().sum().backward()
+    adam.step(behind, 0.25)
+    expected = before + 0.25 * (adam.packed.values - before)
+    torch.testing.assert_close(behind.values, expected)
+
+
+def test_parameters_begin_where_whole_vectors_do():
+    packed = Packed(Linear(Initializer(Keys(range(3))), 7, 5))
+    assert all(p.data_ptr() % 64 == 0 for p in packed.parameters)
+    assert packed.num_parameters == 7 * 5 + 5
+
+
+def test_gradients_are_forgotten_even_those_of_the_dead():
+    layer = Linear(Initializer(Keys([0, 1])), 3, 5)
+    packed = Packed(layer)
+    adam = Adam(packed, torch.full((2,), 1e-3))
+    packed.grads.fill_(1.0)
+    layer.weight.grad[1] = torch.nan
+    adam.step()
+    assert adam.alive.tolist() == [True, False]
+    for parameter in layer.parameters():
+        assert (parameter.grad == 0.0).all()

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from tiny_study import contents, leftovers, tiny_cell, tiny_study
 
 from headwise import ConfigError
@@ -15,6 +16,7 @@ from headwise.study import Options, Store, conduct
 from headwise.study.executors.base import ExecutorSettings, Finished, Lost
 from headwise.study.executors.local import LocalExecutor
 from headwise.study.planner import pack_runs
+from headwise.training.products import products_as
 
 
 def children_of(pid):
@@ -48,6 +50,27 @@ def test_processes_do_what_one_process_does(tmp_path):
     store = Store(tmp_path / "local")
     assert {store.fingerprint(run.id)["threads"] for run in study.runs()} == {1}
     assert leftovers(tmp_path / "local") == []
+
+
+@pytest.mark.parametrize(("products", "word"), [("bf16", "medium"), (None, "highest")])
+def test_processes_round_products_as_they_are_told(tmp_path, products, word):
+    study = tiny_study(seeds=1)
+    conduct(study, tmp_path / "inline", Options(executor="inline", products=products))
+    conduct(study, tmp_path / "local", Options(workers=1, products=products))
+    assert contents(tmp_path / "local") == contents(tmp_path / "inline")
+    for folder in ("inline", "local"):
+        store = Store(tmp_path / folder)
+        found = {store.fingerprint(run.id)["float32_products"] for run in study.runs()}
+        assert found == {word}
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_what_torch_is_set_to_reaches_processes(tmp_path):
+    study = tiny_study(seeds=1)
+    with products_as("tf32"):
+        conduct(study, tmp_path, Options(workers=1))
+    store = Store(tmp_path)
+    assert {store.fingerprint(r.id)["float32_products"] for r in study.runs()} == {"high"}
 
 
 def test_a_killed_worker_is_replaced_and_its_pack_comes_back():

@@ -99,6 +99,14 @@ def test_a_dry_run_says_what_it_costs_and_leaves_nothing(here, capsys):
     assert not (here / "runs").exists()
 
 
+def test_products_are_rounded_as_told_and_what_is_missing_is_said(here, capsys):
+    assert call("run", "mine", "--executor", "inline", "--device", "cpu", "--products", "tf32") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "warning: products tf32: only GPUs have them, and this is cpu; float32 is used" in said
+    store = Store(here / "runs" / "mine")
+    assert {store.fingerprint(r.id)["float32_products"] for r in store.plan()} == {"high"}
+
+
 def test_failures_set_the_exit_status_and_are_explained(here, capsys):
     broken = STUDY.replace('"batch_size": 8', '"batch_size": 8, "temperature": 0.1')
     (here / "studies" / "mine.py").write_text(broken.replace('"shared"', '"qplex"'))

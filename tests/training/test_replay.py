@@ -225,3 +225,24 @@ def test_what_is_kept_goes_into_a_fresh_replay(steps, gaps):
             replay.add(step(t, slots=2))
         for mine, theirs in zip(drawn(ours)[:6], drawn(fresh)[:6], strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("steps", [2, 7, 40])
+def test_the_compiled_draw_equals_tensor_operations(steps):
+    """With masks a batch is drawn by tensor operations; the rest of it is the same."""
+    plain, masked = Replay(36, 3), Replay(36, 3)
+    for t in range(steps):
+        ended = {"terminated": [t % 3] if t % 4 == 0 else [], "invalid": [1] if t % 5 == 3 else []}
+        plain.add(step(t, slots=3, **ended))
+        masked.add(step(t, slots=3, legal=torch.ones(2, 3, 1, 2, dtype=torch.bool), **ended))
+    ours, theirs = drawn(plain), drawn(masked)
+    for name in ("obs", "action", "reward", "next_obs", "discount"):
+        assert torch.equal(getattr(ours, name), getattr(theirs, name)), name
+
+
+def test_the_largest_uniform_number_draws_the_last_slot_and_row():
+    replay = Replay(30, 3)
+    for t in range(10):
+        replay.add(step(t, slots=3))
+    most = torch.full((2, 1, 2), 1.0 - 2.0**-24)  # times 3 it rounds to 3
+    assert replay.sample(most, GAMMA).obs.flatten().tolist() == [9.0, 9.0]

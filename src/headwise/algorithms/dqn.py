@@ -180,8 +180,7 @@ class DQNLearner:
             huber=self.config.loss == "huber",
         )  # fmt: skip
         torch.autograd.backward(predicted, error.slope())
-        self.optimiser.step()
-        self._packed_target.move_towards(self._packed, self.config.tau)
+        self.optimiser.step(self._packed_target, self.config.tau)
 
         def report() -> Metrics:
             return error.metrics() | {

@@ -213,8 +213,7 @@ class SACLearner:
         # The loss is the squared error: the sum over critics and columns, the mean over rows.
         error, slope = self._errors(predicted.detach(), following, batch)
         torch.autograd.backward(predicted, slope)
-        self.critic_optimiser.step()
-        self._packed_target.move_towards(self._packed, self.config.tau)
+        self.critic_optimiser.step(self._packed_target, self.config.tau)
 
         noise = draws.uniform(Stream.ACTOR, rows, self.soft.num_noise)
         of_the_rest = self._improve(batch, noise, alpha)

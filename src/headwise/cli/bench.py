@@ -17,6 +17,7 @@ from headwise.algorithms.base import RolloutPlan
 from headwise.envs.make import make_vec
 from headwise.envs.reference import random_policy
 from headwise.envs.registration import NATIVE_NAMES, env_id
+from headwise.training.products import Products, not_as_asked, products_as
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Bench:
     """The environment to train in."""
     device: str = "cpu"
     """Where learners live: cpu or cuda."""
+    products: Products | None = None
+    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs, twice as fast); as
+    torch is set if not given."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -47,10 +51,13 @@ def main(argv: Sequence[str]) -> int:
         f"training, {asked.seeds} seeds in {asked.env}", "steps/s", box=None, header_style="bold"
     )
     for algo in ("ppo", "dqn", "sac"):
-        rate = training_rate(algo, asked.env, asked.seeds, asked.seconds, asked.device)
+        with products_as(asked.products):
+            rate = training_rate(algo, asked.env, asked.seeds, asked.seconds, asked.device)
         table.add_row(f"{algo} shared, 16 slots each, default settings", f"{rate:,.0f}")
     console.print(table)
     console.print("Steps of all slots and seeds together.", highlight=False)
+    if missing := not_as_asked(asked.products, asked.device):
+        console.print(f"warning: {missing}", highlight=False)
     return 0
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headwise.cli.runs import load_run
+from headwise.training.products import Products, not_as_asked, products_as
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,19 @@ class Eval:
     """Print numbers for programs."""
     device: str = "cpu"
     """Where learners live: cpu or cuda."""
+    products: Products | None = None
+    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs, twice as fast); as
+    torch is set if not given."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Evaluates as the words of the command line say."""
     asked = tyro.cli(Eval, prog="headwise eval", args=list(argv))
     agent = load_run(asked.run, asked.device)
-    found = agent.evaluate(asked.episodes, deterministic=not asked.sample, seed=asked.seed)
+    if missing := not_as_asked(asked.products, asked.device):
+        sys.stderr.write(f"warning: {missing}\n")
+    with products_as(asked.products):
+        found = agent.evaluate(asked.episodes, deterministic=not asked.sample, seed=asked.seed)
     if asked.json:
         low, high = found.interval
         pairs = zip(found.seeds, found.returns, strict=True)

@@ -25,6 +25,7 @@ from headwise.study.progress import ConsoleProgress, duration
 from headwise.study.status import standings
 from headwise.study.store import CHECKPOINT, Store
 from headwise.study.study import Study
+from headwise.training.products import products_as
 
 RUNS = Path("runs")
 
@@ -50,7 +51,8 @@ class Run:
         study = load_study(self.study, **self._arguments())
         folder = self.out or RUNS / study.name
         if self.dry_run:
-            _show_plan(console, study, Store(folder), self.options)
+            with products_as(self.options.products):
+                _show_plan(console, study, Store(folder), self.options)
             return 0
         try:
             summary = conduct(study, folder, self.options, ConsoleProgress(study.name, console))

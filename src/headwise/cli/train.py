@@ -22,6 +22,7 @@ from headwise.errors import ConfigError
 from headwise.factorizations import factorizations
 from headwise.training.callbacks import StopOnScore
 from headwise.training.device import AUTO
+from headwise.training.products import Products, not_as_asked, products_as
 from headwise.training.sinks import (
     CSVSink,
     JSONLSink,
@@ -57,6 +58,9 @@ class Run:
     """Scale rewards by the deviation of the return."""
     device: str = AUTO
     """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
+    products: Products | None = None
+    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs, twice as fast); as
+    torch is set if not given."""
     out: Path | None = None
     """The folder of the run; runs/ENV-ALGO-FACTORIZATION if not given."""
     resume: Path | None = None
@@ -74,6 +78,11 @@ class Run:
 def main(argv: Sequence[str]) -> int:
     """Trains as the words of the command line say."""
     run, settings = parse(argv)
+    with products_as(run.products):
+        return _train(run, settings)
+
+
+def _train(run: Run, settings: dict[str, Any]) -> int:
     if run.resume is not None:
         folder = checkpoint_of(run.resume).parent
         with _device_told():
@@ -91,6 +100,8 @@ def main(argv: Sequence[str]) -> int:
             agent = _agent(run, settings)
         steps = run.steps
     sys.stderr.write(f"{agent!r}\n")
+    if missing := not_as_asked(run.products, agent.loop.keys.device):
+        sys.stderr.write(f"warning: {missing}\n")
     callbacks = [] if run.stop_at is None else [StopOnScore(run.stop_at)]
     try:
         agent.learn(

@@ -25,13 +25,13 @@ def sum_squares(grads, starts, counts, partial, clock, BLOCK: tl.constexpr):
         tl.store(clock, tl.load(clock) + 1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["blocks_each"])
 def step(
-    values, grads, means, squares, starts, counts, members, partial, lr, norm, alive, clock,
-    blocks_each, beta1, beta2, log_beta1, log_beta2, eps, max_norm,
-    BLOCK: tl.constexpr, PARTS: tl.constexpr,
+    values, grads, means, squares, followers, starts, counts, members, partial, lr, norm, alive,
+    clock, blocks_each, rate, beta1, beta2, log_beta1, log_beta2, eps, max_norm,
+    FOLLOWED: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """One step of each block; its gradients are then zero."""
+    """One step of each block; its gradients are then zero, and whoever follows has followed."""
     block = tl.program_id(0)
     lane = tl.arange(0, BLOCK)
     inside = lane < tl.load(counts + block)
@@ -57,9 +57,12 @@ def step(
     correction1 = -libdevice.expm1(count * log_beta1)  # 1 - beta^count, to the last digit
     correction2 = -libdevice.expm1(count * log_beta2)
     change = mean / (tl.sqrt(square) / tl.sqrt(correction2) + eps)
-    value = value - change * (tl.load(lr + member) / correction1)
     moves = inside & living
+    value = tl.where(living, value - change * (tl.load(lr + member) / correction1), value)
     tl.store(values + at, value, mask=moves)
     tl.store(means + at, mean, mask=moves)
     tl.store(squares + at, square, mask=moves)
     tl.store(grads + at, lane * 0.0, mask=inside)
+    if FOLLOWED:
+        follower = tl.load(followers + at, mask=inside, other=0.0)
+        tl.store(followers + at, follower + rate * (value - follower), mask=inside)

@@ -13,11 +13,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from headwise.population import bf16
 from headwise.population.keys import Keys, Stream, to_normal
 from headwise.population.packing import gradients_go_straight
 from headwise.population.steady import elu, tanh_
 
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
+Copy: TypeAlias = int | tuple[int, ...]
+"""Which of the networks that a member has several of."""
 
 _BLOCK, _ROWS, _COLUMNS = 1024, 128, 16  # of the kernels
 _NARROW = 16
@@ -94,7 +97,7 @@ class Linear(nn.Module):
         out = _affine(x, self.part(count), then)
         return out.view(*stack, *out.shape[-2:])
 
-    def one(self, copy: int | tuple[int, ...], x: Tensor, then: Activation | None = None) -> Tensor:
+    def one(self, copy: Copy, x: Tensor, then: Activation | None = None) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, out)."""
         return _affine(x, self.part_of(copy), then)
 
@@ -108,7 +111,7 @@ class Linear(nn.Module):
 
         return self._part(cut)
 
-    def part_of(self, copy: int | tuple[int, ...]) -> Part:
+    def part_of(self, copy: Copy) -> Part:
         """The parameters of one of the copies."""
 
         def select(parameter: Tensor) -> Tensor:
@@ -151,6 +154,9 @@ def _affine(x: Tensor, part: Part, then: Activation | None) -> Tensor:
 def _forward(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -> Tensor:
     if x.device.type == "cuda":
         return _forward_kernels(x, weight, bias, then)
+    if bf16.fits(x):
+        out = bf16.forward(x, weight, bias, None if then == "elu" else then)
+        return elu(out) if then == "elu" else out
     # A product with a single column is another routine for one matrix than for many; a sum along
     # the row is the same for all.
     if weight.shape[-1] == 1:
@@ -229,6 +235,7 @@ class _Affine(torch.autograd.Function):
         out = _forward(x, weight, bias, then)
         ctx.save_for_backward(x, weight, out)
         ctx.then, ctx.to_weight, ctx.to_bias = then, to_weight, to_bias
+        ctx.bf16 = bf16.fits(x)
         return out
 
     @staticmethod
@@ -236,6 +243,8 @@ class _Affine(torch.autograd.Function):
         x, weight, out = ctx.saved_tensors
         need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
         grad = grad.contiguous()
+        if ctx.bf16:
+            return _back_in_bf16(ctx, grad)
         for_bias: Tensor | None = None
         if grad.device.type == "cuda" and ctx.to_weight is not None:
             grad = _back_kernels(grad, out, ctx.to_bias if need_bias else None, ctx.then)
@@ -264,6 +273,22 @@ class _Affine(torch.autograd.Function):
                 ctx.to_bias.add_(for_bias)
             for_weight = for_bias = None
         return to_x, for_weight, for_bias, None, None, None
+
+
+def _back_in_bf16(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    x, weight, out = ctx.saved_tensors
+    need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
+    straight = ctx.to_weight is not None
+    to_weight, to_bias = ctx.to_weight, ctx.to_bias
+    if not straight:
+        to_weight = torch.zeros_like(weight)
+        to_bias = torch.zeros_like(weight[..., :1, :])
+    to_weight = to_weight if need_weight else None
+    to_bias = to_bias if need_bias else None
+    to_x = bf16.backward(grad, out, x, weight, to_weight, to_bias, ctx.then, need_x=need_x)
+    if straight:
+        to_weight = to_bias = None
+    return to_x, to_weight, to_bias, None, None, None
 
 
 class LayerNorm(nn.Module):

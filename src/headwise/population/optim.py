@@ -53,21 +53,28 @@ class Adam:
         if device.type == "cuda":
             self._starts, self._counts, self._members = packed.blocks(_BLOCK)
 
-    def step(self) -> None:
-        """One step along the gradients, which are then forgotten."""
+    def step(self, follower: Packed | None = None, rate: float = 0.0) -> None:
+        """One step along the gradients, which are then forgotten.
+
+        Args:
+            follower: Another network that moves a part of the way to the new values.
+            rate: How large a part.
+        """
         kind = self.packed.values.device.type
         if kind == "cuda":
-            self._step_kernels()
+            self._step_kernels(follower, rate)
             return
         self.clock.advance()
         if kind == "cpu":
             self._step_compiled()
         else:
             self._step_tensors()
-        self.packed.zero_grad()
+            self.packed.zero_grad()
+        if follower is not None:
+            follower.move_towards(self.packed, rate)
 
     @torch.no_grad()
-    def _step_kernels(self) -> None:
+    def _step_kernels(self, follower: Packed | None, rate: float) -> None:
         from headwise.population.adam_kernel import step, sum_squares
 
         grid = (self._starts.shape[0],)
@@ -77,10 +84,11 @@ class Adam:
         sum_squares[grid](grads, starts, counts, partial, self.clock.now, BLOCK=_BLOCK)
         beta1, beta2 = self.betas
         step[grid](
-            self.packed.values, grads, self.mean, self.square, starts, counts, self._members,
-            partial, self.lr, self.norm, self.alive, self.clock.now,
-            each, beta1, beta2, math.log(beta1), math.log(beta2), self.eps, self.max_norm or 0.0,
-            BLOCK=_BLOCK, PARTS=1 << (each - 1).bit_length(),
+            self.packed.values, grads, self.mean, self.square,
+            (follower or self.packed).values, starts, counts, self._members,
+            partial, self.lr, self.norm, self.alive, self.clock.now, each, rate,
+            beta1, beta2, math.log(beta1), math.log(beta2), self.eps, self.max_norm or 0.0,
+            FOLLOWED=follower is not None, BLOCK=_BLOCK, PARTS=1 << (each - 1).bit_length(),
         )  # fmt: skip
 
     def _step_compiled(self) -> None:

@@ -16,6 +16,9 @@ from torch import Tensor, nn
 
 from headwise.errors import ConfigError
 
+_ALIGNED = 32
+"""Numbers: every parameter begins at a multiple, where whole vectors are loaded and stored."""
+
 
 class Packed:
     """Re-homes the parameters of stacked modules into one flat tensor.
@@ -32,21 +35,24 @@ class Packed:
         totals = [p.numel() for p in self.parameters]
         self.sizes = torch.tensor(totals) // self.num_members
         """How many numbers each parameter has for one member."""
-        self.offsets = torch.tensor([0, *totals]).cumsum(0)[:-1]
-        """Where each parameter begins."""
+        ends = torch.tensor([0, *(-(-n // _ALIGNED) * _ALIGNED for n in totals)]).cumsum(0)
+        self.offsets = ends[:-1]
+        """Where each parameter begins; what is left between two stays zero."""
         with torch.no_grad():
-            self.values = torch.cat([p.detach().reshape(-1) for p in self.parameters])
+            device = self.parameters[0].device
+            self.values = torch.zeros(int(ends[-1]), device=device)
             self.grads = torch.zeros_like(self.values)
             for parameter, start, total in zip(
                 self.parameters, self.offsets.tolist(), totals, strict=True
             ):
-                parameter.data = self.values[start : start + total].view(parameter.shape)
+                mine = self.values[start : start + total].view(parameter.shape)
+                parameter.data = mine.copy_(parameter.detach())
                 parameter.grad = self.grads[start : start + total].view(parameter.shape)
 
     @property
     def num_parameters(self) -> int:
         """How many numbers one member has."""
-        return self.values.numel() // self.num_members
+        return int(self.sizes.sum(0))
 
     def blocks(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
         """Runs of at most `size` numbers that belong to one member: start, length and member.

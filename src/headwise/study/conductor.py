@@ -30,6 +30,7 @@ from headwise.study.run import Run
 from headwise.study.store import HOW_TO_KEEP, Store
 from headwise.study.study import Study
 from headwise.training.device import AUTO
+from headwise.training.products import Products, not_as_asked, products_as, products_now
 
 MAX_LOSSES = 3
 """How often a run may lose its worker before it counts as failed."""
@@ -42,7 +43,7 @@ for _name in ("local", "inline", "streams", "ray"):  # each registers itself
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to run a study; nothing here changes a result."""
+    """How to run a study; nothing here changes a result, but for the rounding of products."""
 
     executor: str | None = None
     """Where to train: `local` processes, this process (`inline`), the `streams` of one GPU, or a
@@ -53,6 +54,9 @@ class Options:
     """Of a Ray cluster; a local one is started if not given."""
     device: str = AUTO
     """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
+    products: Products | None = None
+    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs, twice as fast); as
+    torch is set if not given."""
     max_members: int = MAX_MEMBERS
     """Runs packed into one population, at most."""
     only: str | None = None
@@ -95,6 +99,13 @@ def conduct(
     options = options or Options()
     if options.workers is not None and options.workers < 1:
         raise ConfigError("there must be workers", got=options.workers, allowed="1 or more")
+    with products_as(options.products):
+        return _conduct(study, folder, options, progress)
+
+
+def _conduct(
+    study: Study, folder: str | Path, options: Options, progress: Progress | None
+) -> Summary:
     asked = choose(study.runs(), options.only, options.shard)
     store = Store(folder)
     store.begin(study.to_json())
@@ -105,11 +116,14 @@ def conduct(
         place.device,
         tuple(study.thresholds),
         options.keep_checkpoints,
+        products_now(),
     )
     executor = executors.get(place.executor)(settings)
     with Claims(store.folder) as claims, executor, progress or NoProgress() as shown:
         if place.why:
             shown.say(place.why)
+        if missing := not_as_asked(options.products, place.device):
+            shown.say(f"warning: {missing}")
         store.sweep(claims.held_elsewhere)
         return _Conductor(store, claims, executor, options, shown).conduct(asked)
 

@@ -17,15 +17,19 @@ from headwise import __version__
 _PACKAGES = ("torch", "numpy", "gymnasium", "envpool", "pyarrow", "ray")
 
 
-@cache
 def fingerprint() -> dict[str, Any]:
-    """The machine and the software, measured once in a process."""
+    """The machine and the software, and how torch is set now."""
+    return {**_fixed(), "float32_products": torch.get_float32_matmul_precision()}
+
+
+@cache
+def _fixed() -> dict[str, Any]:
+    """What is measured once in a process."""
     return {
         "headwise": __version__,
         "python": platform.python_version(),
         "packages": {name: found for name in _PACKAGES if (found := _version(name))},
         "commit": _commit(),
-        "float32_products": torch.get_float32_matmul_precision(),
         "machine": {
             "system": platform.platform(),
             "host": platform.node(),

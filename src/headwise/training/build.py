@@ -12,6 +12,7 @@ from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
 from headwise.population import Keys
 from headwise.training.binning import Binning
+from headwise.training.freed_memory import keep_freed_memory
 from headwise.training.loop import Loop
 from headwise.training.normalise import Normaliser
 
@@ -40,6 +41,8 @@ def make_loop(
         normalise_reward: Scale rewards by the deviation of each member's discounted return.
     """
     keys = Keys(seeds, device)
+    if keys.device.type == "cpu":
+        keep_freed_memory()
     if env.num_members != keys.num_members:
         raise ConfigError(
             "environment and learner disagree about the members",

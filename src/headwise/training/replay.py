@@ -112,8 +112,11 @@ class Replay:
 
     def sample(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """Rows (P, B, ...) from uniforms (P, B, 2) and the members' discounts (P,)."""
-        if self._store.device.type == "cuda" and self.n_step == 1 and "legal" not in self._tensors:
-            return self._draw_kernel(uniform, gamma)
+        if self.n_step == 1 and "legal" not in self._tensors:
+            if self._store.device.type == "cuda":
+                return self._draw_kernel(uniform, gamma)
+            if self._store.device.type == "cpu":
+                return self._draw_compiled(uniform, gamma)
         slot = (uniform[..., 0] * self.num_slots).long()
         count, following = self._count.gather(-1, slot), self._next.gather(-1, slot)
         usable = (count - self.n_step + 1).clamp_min(1)
@@ -165,7 +168,29 @@ class Replay:
             self.rows, self.num_slots, width, batch, self._places["terminated"][0].start,
             WIDTH=_power_of_two(width),
         )  # fmt: skip
-        picked = self._split(drawn)
+        return self._drawn(drawn, discount)
+
+    def _draw_compiled(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
+        """The same by the compiled module."""
+        from headwise import _core
+
+        drawn = torch.empty(*uniform.shape[:-1], self._store.shape[-1])
+        discount = torch.empty(uniform.shape[:-1])
+        _core.replay_draw(
+            self._store.numpy(),
+            self._next.numpy(),
+            self._count.numpy(),
+            uniform.contiguous().numpy(),
+            gamma.contiguous().numpy(),
+            self._places["terminated"][0].start,
+            drawn.numpy(),
+            discount.numpy(),
+        )
+        return self._drawn(drawn, discount)
+
+    def _drawn(self, rows: Tensor, discount: Tensor) -> ReplayBatch:
+        """Rows (P, B, W) of single steps without masks, as a batch."""
+        picked = self._split(rows)
         return ReplayBatch(
             obs=picked["obs"],
             action=picked["action"],

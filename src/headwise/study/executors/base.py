@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 from headwise.registry import Registry
 from headwise.study.planner import Pack
 from headwise.study.result import RunResult
+from headwise.training.products import Products
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class ExecutorSettings:
     thresholds: tuple[float, ...] = ()
     keep_checkpoints: bool = False
     """Whether results come with a checkpoint of the trained agent."""
+    products: Products = "float32"
+    """What products are rounded to; workers that are processes of their own must be told."""
 
 
 class Executor(Protocol):

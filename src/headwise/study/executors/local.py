@@ -140,8 +140,10 @@ def _work(connection: Connection, settings: ExecutorSettings) -> None:
     import torch
 
     from headwise.study.train import train_pack
+    from headwise.training.products import set_products
 
     torch.set_num_threads(1)
+    set_products(settings.products)
     while True:
         try:
             pack = connection.recv()

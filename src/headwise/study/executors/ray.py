@@ -136,8 +136,10 @@ def _train(pack: Pack, settings: ExecutorSettings) -> Event:
     import torch
 
     from headwise.study.train import train_pack
+    from headwise.training.products import set_products
 
     torch.set_num_threads(1)
+    set_products(settings.products)
     try:
         results = train_pack(
             pack,

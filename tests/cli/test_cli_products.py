@@ -1,0 +1,50 @@
+"""`--products`, wherever there is `--device`: what it does, and what is said where it cannot."""
+
+import pytest
+import torch
+
+import headwise as hw
+from headwise.cli import bench, main
+from headwise.training import products
+
+WORDS = """--view discrete --algo dqn --factorization vdn --seeds 2 --steps 96 --hidden 32 32
+    --warmup 32 --batch-size 16 --num-envs 8 --device cpu --no-progress"""
+TRAIN = ["train", *WORDS.split()]
+
+
+def learned(folder, *words):
+    assert main([*TRAIN, "--out", str(folder), *words]) == 0
+    return hw.Agent.load(folder / "checkpoint.zip").loop.algorithm.state_dict()["values"]
+
+
+def test_train_rounds_what_it_is_told_to_round(tmp_path, capsys):
+    full = learned(tmp_path / "full")
+    assert torch.equal(learned(tmp_path / "same", "--products", "float32"), full)
+    assert "warning" not in capsys.readouterr().err
+    rounded = learned(tmp_path / "bf16", "--products", "bf16")
+    has = products.has_bf16()
+    assert torch.equal(rounded, full) is not has
+    assert ("float32 is used" in capsys.readouterr().err) is not has
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_what_a_machine_lacks_is_said(tmp_path, capsys, monkeypatch):
+    learned(tmp_path / "x", "--products", "tf32")
+    said = capsys.readouterr().err
+    assert "warning: products tf32: only GPUs have them, and this is cpu; float32 is used" in said
+    monkeypatch.setattr(products, "has_bf16", lambda: False)
+    missing = "warning: products bf16: this cpu has no AVX512-BF16"
+    assert main(["eval", str(tmp_path / "x"), "--episodes", "1", "--products", "bf16"]) == 0
+    assert missing in capsys.readouterr().err
+    monkeypatch.setattr(bench, "training_rate", lambda *_: 1.0)
+    assert main(["bench", "--seconds", "0.001", "--slots", "8", "--products", "bf16"]) == 0
+    assert missing in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("command", [["train"], ["eval", "x"], ["bench"], ["study", "run", "x"]])
+def test_other_words_are_refused(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--products", "fp8"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in ("fp8", "--products", "float32", "tf32", "bf16"))

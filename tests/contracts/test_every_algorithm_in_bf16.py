@@ -1,0 +1,60 @@
+"""What every algorithm promises with products in bfloat16, where the processor has them."""
+
+import pytest
+import torch
+from test_every_algorithm import accepted, loop_for, parameters
+
+from headwise.factorizations import factorizations
+from headwise.training.products import products_as
+
+CELLS = [
+    (algorithm, name)
+    for algorithm in ("ppo", "dqn", "sac")
+    for name in factorizations.names()
+    if accepted(algorithm, name, "discrete")
+]
+
+
+@pytest.mark.parametrize(("algorithm", "factorization"), CELLS)
+def test_a_member_alone_equals_itself_in_any_population(algorithm, factorization):
+    learned = {}
+    with products_as("bf16"):
+        for seeds in ((0, 1, 2), (2, 0), (1,)):
+            loop = loop_for(algorithm, factorization, "discrete", seeds, steps=96)
+            loop.run(96)
+            assert loop.updates >= 3
+            for seed, row in zip(seeds, parameters(loop), strict=True):
+                assert torch.equal(learned.setdefault(seed, row), row), f"seed {seed} of {seeds}"
+    assert not torch.equal(learned[0], learned[1])
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "sac"])
+def test_it_learns_other_digits_only_where_it_is_asked_for(algorithm):
+    def learned(products):
+        with products_as(products):
+            loop = loop_for(algorithm, "shared", "discrete", (0,), steps=96)
+            loop.run(96)
+        return parameters(loop)
+
+    full = learned("float32")
+    assert torch.equal(learned("tf32"), full)
+    assert torch.equal(learned(None), full)
+    has = torch.cpu._is_avx512_bf16_supported()
+    assert torch.equal(learned("bf16"), full) is not has
+
+
+def test_a_diverged_member_leaves_the_others_bit_equal():
+    def run(poison):
+        loop = loop_for("sac", "shared", "discrete", (0, 1, 2))
+        loop.run(80)
+        if poison:
+            loop.obs[1] = torch.nan
+            loop.memory._tensors["reward"][1] = torch.nan
+        loop.run(160)
+        return loop
+
+    with products_as("bf16"):
+        clean, sick = run(poison=False), run(poison=True)
+    assert sick.algorithm.alive.tolist() == [True, False, True]
+    for member in (0, 2):
+        assert torch.equal(parameters(sick)[member], parameters(clean)[member])

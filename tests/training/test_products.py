@@ -1,0 +1,56 @@
+"""Words for how products are rounded, and what is said where a device lacks them."""
+
+import pytest
+import torch
+
+from headwise import ConfigError
+from headwise.training import products
+from headwise.training.products import not_as_asked, products_as, products_now, set_products
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("float32", "highest"), ("tf32", "high"), ("bf16", "medium")]
+)
+def test_words_are_torchs_own_for_a_while(name, word):
+    before = torch.get_float32_matmul_precision()
+    with products_as(name):
+        assert torch.get_float32_matmul_precision() == word
+        assert products_now() == name
+        with products_as(None):
+            assert products_now() == name
+        # Torch's own products on the CPU are never rounded.
+        assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_torch_is_as_before_after_an_error():
+    before = products_now()
+    with pytest.raises(RuntimeError, match="inside"), products_as("bf16"):
+        raise RuntimeError("inside")
+    assert products_now() == before
+
+
+def test_other_words_are_refused():
+    with pytest.raises(ConfigError, match=r"got 'fp8'.*float32, tf32, bf16"):
+        set_products("fp8")
+
+
+def test_what_a_processor_lacks_is_said(monkeypatch):
+    monkeypatch.setattr(products, "has_bf16", lambda: False)
+    assert not_as_asked(None, "cpu") == ""
+    assert not_as_asked("float32", "cpu") == ""
+    assert not_as_asked("bf16", "cpu") == (
+        "products bf16: this cpu has no AVX512-BF16, which they need; float32 is used"
+    )
+    assert not_as_asked("tf32", "cpu").endswith("this is cpu; float32 is used")
+    monkeypatch.setattr(products, "has_bf16", lambda: True)
+    assert not_as_asked("bf16", "cpu") == ""
+
+
+def test_what_a_gpu_lacks_is_said(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    assert not_as_asked("tf32", "cuda") == ""
+    assert not_as_asked("bf16", "cuda").endswith("tf32 is used")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    for name in ("tf32", "bf16"):
+        assert not_as_asked(name, "cuda").endswith("float32 is used")
