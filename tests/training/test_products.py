@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from headwise import ConfigError
+from headwise.population import bf16
 from headwise.training import products
 from headwise.training.products import not_as_asked, products_as, products_now, set_products
+from headwise.training.threads import training_threads
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,21 @@ def test_what_a_gpu_lacks_is_said(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
     for name in ("tf32", "bf16"):
         assert not_as_asked(name, "cuda").endswith("float32 is used")
+
+
+def test_products_in_bf16_have_the_threads_that_torch_would_have(monkeypatch):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        for has, torchs in ((True, 1), (False, 2)):
+            monkeypatch.setattr(bf16, "has_bf16", lambda has=has: has)
+            with products_as("bf16"), training_threads(2, torch.device("cpu")):
+                assert torch.get_num_threads() == torchs
+                assert bf16.threads_now() == 2
+                with training_threads(5, torch.device("cpu")):
+                    assert bf16.threads_now() == 2
+            assert torch.get_num_threads() == bf16.threads_now() == 3
+        with training_threads(2, torch.device("cpu")):
+            assert torch.get_num_threads() == bf16.threads_now() == 2
+    finally:
+        torch.set_num_threads(before)

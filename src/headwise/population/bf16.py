@@ -8,12 +8,17 @@ worked on by one thread, so a member rounds the same in any population.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+_here = threading.local()
 
 
 @cache
@@ -31,12 +36,35 @@ def fits(x: Tensor) -> bool:
     that are too small to gain: torch's own would be of another kind for one matrix than for many.
     """
     return (
-        torch.get_float32_matmul_precision() == "medium"
+        wanted()
         and x.device.type == "cpu"
         and x.dtype == torch.float32
         and not torch.compiler.is_compiling()
-        and has_bf16()
     )
+
+
+def wanted() -> bool:
+    """Whether products on the CPU are to be of bfloat16, and can be."""
+    return torch.get_float32_matmul_precision() == "medium" and has_bf16()
+
+
+@contextmanager
+def threads_of_its_own(count: int) -> Iterator[None]:
+    """Products are spread over so many threads, however many torch has; otherwise as many as it.
+
+    Torch's threads keep their cores busy for a while after each operation, waiting for the next.
+    """
+    before = getattr(_here, "threads", None)
+    _here.threads = count
+    try:
+        yield
+    finally:
+        _here.threads = before
+
+
+def threads_now() -> int:
+    """How many threads products are spread over."""
+    return getattr(_here, "threads", None) or torch.get_num_threads()
 
 
 def forward(x: Tensor, weight: Tensor, bias: Tensor, then: str | None) -> Tensor:
@@ -50,7 +78,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, then: str | None) -> Tensor
         bias.detach().numpy(),
         out.numpy(),
         then,
-        torch.get_num_threads(),
+        threads_now(),
     )
     return out
 
@@ -90,7 +118,7 @@ def backward(
         None if to_weight is None else to_weight.numpy(),
         None if to_bias is None else to_bias.numpy(),
         then,
-        torch.get_num_threads(),
+        threads_now(),
     )
     return to_x
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
+
+from headwise.population import bf16
 
 
 @contextmanager
@@ -19,8 +21,12 @@ def training_threads(num_members: int, device: torch.device) -> Iterator[None]:
         yield
         return
     before = torch.get_num_threads()
-    torch.set_num_threads(max(1, min(num_members, before)))
+    count = max(1, min(num_members, bf16.threads_now()))  # this may be inside another of its kind
+    # Products in bfloat16 have threads of their own; torch's would stand in their way.
+    apart = bf16.wanted()
+    torch.set_num_threads(1 if apart else count)
     try:
-        yield
+        with bf16.threads_of_its_own(count) if apart else nullcontext():
+            yield
     finally:
         torch.set_num_threads(before)
