@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 
 import torch
@@ -43,6 +44,9 @@ def make_loop(
     keys = Keys(seeds, device)
     if keys.device.type == "cpu":
         keep_freed_memory()
+    elif keys.device.type == "cuda":
+        # Graphs of a loop that nobody has any more keep their memory until they are found.
+        gc.collect()
     if env.num_members != keys.num_members:
         raise ConfigError(
             "environment and learner disagree about the members",

@@ -62,7 +62,7 @@ class StreamsExecutor:
         for _ in range(self.num_workers):
             stream = torch.cuda.Stream(self.settings.device)  # type: ignore[no-untyped-call]
             self._streams.append(stream)
-        gc.freeze()  # what is there already need not be looked through after every training
+        gc.freeze()  # what is there already need not be looked through before every training
         return self
 
     def __exit__(
@@ -84,14 +84,11 @@ class StreamsExecutor:
                     trainings.append(Turns(self._training(pack), self._streams.pop(), pack))
                 if not trainings:
                     return
-                over = one_round(trainings)
-                for ended in over:
+                for ended in one_round(trainings):
                     trainings = [training for training in trainings if training is not ended]
                     self._events.append(_last_event(ended))
                     assert ended.stream is not None
                     self._streams.append(ended.stream)
-                if over:
-                    gc.collect()  # graphs hold their memory until they are found
                 while self._events:
                     yield self._events.popleft()
         finally:
