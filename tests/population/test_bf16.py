@@ -7,9 +7,7 @@ import torch
 from headwise import _core
 from headwise.population import Initializer, Keys, Linear, bf16, straight_gradients
 
-needs_bf16 = pytest.mark.skipif(
-    not torch.cpu._is_avx512_bf16_supported(), reason="the processor has no AVX512-BF16"
-)
+needs_bf16 = pytest.mark.skipif(not _core.has_bf16(), reason="the processor has no AVX512-BF16")
 SHAPES = [
     # members, rows, in, out
     (3, 256, 256, 256),
