@@ -2,7 +2,12 @@
 
 import pytest
 import torch
-from test_every_algorithm import accepted, loop_for, parameters
+from test_every_algorithm import (
+    accepted,
+    check_the_others_of_a_diverged_member,
+    loop_for,
+    parameters,
+)
 
 from headwise.factorizations import factorizations
 from headwise.population.bf16 import has_bf16
@@ -44,17 +49,5 @@ def test_it_learns_other_digits_only_where_it_is_asked_for(algorithm):
 
 
 def test_a_diverged_member_leaves_the_others_bit_equal():
-    def run(poison):
-        loop = loop_for("sac", "shared", "discrete", (0, 1, 2))
-        loop.run(80)
-        if poison:
-            loop.obs[1] = torch.nan
-            loop.memory._tensors["reward"][1] = torch.nan
-        loop.run(160)
-        return loop
-
     with products_as("bf16"):
-        clean, sick = run(poison=False), run(poison=True)
-    assert sick.algorithm.alive.tolist() == [True, False, True]
-    for member in (0, 2):
-        assert torch.equal(parameters(sick)[member], parameters(clean)[member])
+        check_the_others_of_a_diverged_member("sac", "shared", "discrete")

@@ -33,8 +33,8 @@ class Eval:
     device: str = "cpu"
     """Where learners live: cpu or cuda."""
     products: Products | None = None
-    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs, twice as fast); as
-    torch is set if not given."""
+    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs); as torch is set if
+    not given."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -59,8 +59,8 @@ class Run:
     device: str = AUTO
     """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
     products: Products | None = None
-    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs, twice as fast); as
-    torch is set if not given."""
+    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs); as torch is set if
+    not given."""
     out: Path | None = None
     """The folder of the run; runs/ENV-ALGO-FACTORIZATION if not given."""
     resume: Path | None = None

@@ -55,8 +55,8 @@ class Options:
     device: str = AUTO
     """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
     products: Products | None = None
-    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs, twice as fast); as
-    torch is set if not given."""
+    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs); as torch is set if
+    not given."""
     max_members: int = MAX_MEMBERS
     """Runs packed into one population, at most."""
     only: str | None = None
