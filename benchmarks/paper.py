@@ -18,7 +18,7 @@ from benchmarks.results import renew, table
 from headwise.errors import HeadwiseError
 from headwise.study.estimate import one_thread, trial
 from headwise.study.load import load_study
-from headwise.study.planner import Pack, choose, pack_runs
+from headwise.study.planner import Pack, by_turns, choose, pack_runs
 from headwise.study.progress import duration
 from headwise.study.train import POINTS, make_pack_loop
 from headwise.training.device import let_streams_run_apart
@@ -30,7 +30,7 @@ from headwise.training.turns import Turns, one_round
 SECONDS = 0.4
 """How long each cell is measured alone, if nothing else is said."""
 AT_ONCE = 16
-_TOGETHER = 1.5  # seconds, at least, that a group is measured
+_TOGETHER = 2.5  # seconds, at least, that a group is measured
 LONGEST = 10
 """How many cells are named that take longest."""
 END_TO_END = "shoot-dep/discrete/dqn/vdn"
@@ -43,7 +43,8 @@ class Measured:
 
     pack: Pack
     building: float = 0.0
-    """Seconds until it goes at its pace: networks, memory, first updates, their capture."""
+    """Seconds more than at its pace until it goes at that: networks, memory, first updates, their
+    capture."""
     reporting: float = 0.0
     """Seconds for all metrics that a run keeps."""
     alone: float = 0.0
@@ -72,6 +73,24 @@ class Measured:
     def seconds_together(self) -> float:
         """Its share of the time in which its group trains."""
         return (self.pack.steps * self.together + self.reporting) / self.at_once
+
+
+class Since:
+    """How far a loop has come, and how long it took, up to its last update.
+
+    It begins right after one, so a rollout counts whole or not at all.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self._updates = loop, loop.updates
+        self._start, self._first = time.perf_counter(), loop.env_steps
+        self.seconds, self.steps = 0.0, 0
+
+    def look(self, now: float) -> None:
+        """Takes note if there was an update."""
+        if self._loop.updates > self._updates:
+            self._updates = self._loop.updates
+            self.seconds, self.steps = now - self._start, self._loop.env_steps - self._first
 
 
 @dataclass
@@ -111,7 +130,9 @@ class Bench:
                     cell.trouble = str(error)
             for index, loop, cell in loops:
                 with self.place(index):
+                    steps = loop.env_steps
                     cell.alone = seconds_per_step(loop, self.seconds)
+                cell.building = max(cell.building - steps * cell.alone, 0.0)
             with ThreadPoolExecutor(self.at_once) as aside:
                 self._all_together(loops, aside)
         finally:
@@ -142,17 +163,18 @@ class Bench:
             )
             for index, loop, _ in loops
         ]
-        first = [loop.env_steps for _, loop, _ in loops]
-        start = time.perf_counter()
-        while trainings and time.perf_counter() - start < max(4 * self.seconds, _TOGETHER):
+        since = [Since(loop) for _, loop, _ in loops]
+        start = now = time.perf_counter()
+        long_enough = start + max(4 * self.seconds, _TOGETHER)
+        while trainings and (now < long_enough or not all(one.seconds for one in since)):
             for ended in one_round(trainings):
                 assert ended.error is not None
                 raise ended.error
-        if self.streams:
-            torch.cuda.synchronize()
-        seconds = time.perf_counter() - start
-        for (_, loop, cell), before in zip(loops, first, strict=True):
-            cell.together = seconds / max(loop.env_steps - before, 1)
+            now = time.perf_counter()
+            for one in since:
+                one.look(now)
+        for (_, _, cell), one in zip(loops, since, strict=True):
+            cell.together = one.seconds / one.steps
             cell.at_once = len(loops)
 
 
@@ -187,7 +209,7 @@ def run(
     if device != "cpu" and not torch.cuda.is_available():
         return "There is no CUDA device to measure; give --device cpu, and --cells for some cells."
     runs = load_study(str(ROOT / "studies" / "paper.py")).runs()
-    packs = pack_runs(choose(runs, cells))
+    packs = by_turns(pack_runs(choose(runs, cells)))
     origin = description(command)
     bench = Bench(device, at_once, seconds or SECONDS)
     done: list[Measured] = []
@@ -239,8 +261,7 @@ def report(
     good = [cell for cell in done if cell.trouble is None]
     kinds: dict[tuple[str, str], list[Measured]] = {}
     for cell in good:
-        first = cell.pack.runs[0]
-        kinds.setdefault((first.labels["environment"], first.algorithm), []).append(cell)
+        kinds.setdefault(cell.pack.kind, []).append(cell)
     rows = [_row(*kind, cells) for kind, cells in kinds.items()]
     rows.append(_row("all", "", good))
     name = torch.cuda.get_device_name(device) if device != "cpu" else "the CPU"
@@ -250,8 +271,10 @@ def report(
         f"{len(good)} of {asked} cells ({runs:,} runs), each measured: its rate with updates, all "
         f"seeds of a cell in one population; alone, and with {at_once} populations at once, each "
         "on a stream of its own, by turns. Building is what comes before: networks, memory, the "
-        "first updates and their capture; populations wait for one another there, so all of it is "
-        "added. Not in it: writing the store.",
+        "first updates and their capture, less what its steps take later; populations wait for one "
+        "another there, so all of it is added. What trains at the same time is what the study "
+        "trains at the same time: one cell of each environment and algorithm. Not in it: writing "
+        "the store, and that fewer are left to train together at the end.",
         f"{name}, float32 products {torch.get_float32_matmul_precision()}, {origin}; took "
         f"{duration(wall)}.",
     ]

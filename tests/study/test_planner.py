@@ -1,10 +1,12 @@
 """Packing: who trains with whom; and which runs are asked for."""
 
+from dataclasses import replace
+
 import pytest
 from tiny_study import tiny_cell, tiny_study
 
 from headwise import ConfigError
-from headwise.study.planner import Pack, choose, pack_runs
+from headwise.study.planner import Pack, by_turns, choose, pack_runs
 
 
 def sizes(packs):
@@ -44,6 +46,19 @@ def test_no_worker_idles_while_another_has_all():
     runs = tiny_study(seeds=8, cells=[tiny_cell()]).runs()
     assert sizes(pack_runs(runs, 16, workers=2)) == [4, 4]
     assert sizes(pack_runs(runs, 16, workers=100)) == [1] * 8
+
+
+def test_kinds_take_turns_and_the_longest_of_a_kind_is_first():
+    cells = [tiny_cell("dqn", "vdn"), tiny_cell("dqn", "shared"), tiny_cell("sac", "shared")]
+    short, long, other = pack_runs(tiny_study(cells=cells, seeds=1).runs())
+    long = Pack(tuple(replace(run, steps=2 * run.steps) for run in long.runs))
+    assert short.kind == long.kind == (other.kind[0], "dqn")
+    assert by_turns([short, long, other]) == [long, other, short]
+
+
+def test_packs_of_one_kind_and_length_stay_in_order():
+    packs = pack_runs(tiny_study(seeds=1).runs())
+    assert by_turns(packs) == packs
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 7])

@@ -23,7 +23,7 @@ from headwise.study.executors.base import (
 )
 from headwise.study.fingerprint import fingerprint
 from headwise.study.place import choose_place
-from headwise.study.planner import MAX_MEMBERS, Pack, choose, pack_runs
+from headwise.study.planner import MAX_MEMBERS, Pack, by_turns, choose, pack_runs
 from headwise.study.progress import NoProgress, Progress
 from headwise.study.result import RunFailure
 from headwise.study.run import Run
@@ -165,7 +165,7 @@ class _Conductor:
             self.progress.say(missed)
         while left := [run for run in asked if self._is_open(run)]:
             packs = pack_runs(left, self.options.max_members, self.executor.num_workers)
-            self.queue.extend(packs)
+            self.queue.extend(by_turns(packs))
             worked = False
             for event in self.executor.run(self._next):
                 worked = True

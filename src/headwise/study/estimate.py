@@ -61,10 +61,9 @@ def estimate(
         key = pack_key(pack.runs[0])
         if key not in per_run:
             per_run[key] = measured_seconds(pack, device) / len(pack.runs)
-        first, number = pack.runs[0], len(pack.runs)
-        kind = (first.labels.get("environment", first.env), first.algorithm)
-        before = costs.get(kind, Cost(*kind, 0, 0, 0.0))
-        costs[kind] = replace(
+        number = len(pack.runs)
+        before = costs.get(pack.kind, Cost(*pack.kind, 0, 0, 0.0))
+        costs[pack.kind] = replace(
             before,
             runs=before.runs + number,
             steps=before.steps + number * pack.steps,

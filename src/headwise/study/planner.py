@@ -6,6 +6,7 @@ import fnmatch
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from headwise.algorithms import algorithms
@@ -26,6 +27,12 @@ class Pack:
     def id(self) -> str:
         """A name for this pack within a study."""
         return f"{self.runs[0].id}+{len(self.runs) - 1}"
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Environment and algorithm."""
+        first = self.runs[0]
+        return first.labels.get("environment", first.env), first.algorithm
 
     @property
     def steps(self) -> int:
@@ -77,6 +84,19 @@ def pack_runs(runs: Sequence[Run], max_members: int = MAX_MEMBERS, workers: int 
         size = math.ceil(len(group) / parts)  # 20 runs of at most 16 are 10 and 10, not 16 and 4
         packs += [Pack(tuple(group[at : at + size])) for at in range(0, len(group), size)]
     return packs
+
+
+def by_turns(packs: Sequence[Pack]) -> list[Pack]:
+    """The same packs with one of each kind after the other, the longest of a kind first.
+
+    What trains at the same time then waits for different things: an environment, the interpreter,
+    the device. And what takes long is not left to the end, where it would be alone.
+    """
+    kinds: dict[tuple[str, str], list[Pack]] = {}
+    for pack in packs:
+        kinds.setdefault(pack.kind, []).append(pack)
+    columns = (sorted(kind, key=lambda pack: -pack.steps) for kind in kinds.values())
+    return [pack for turn in zip_longest(*columns) for pack in turn if pack is not None]
 
 
 def choose(runs: Sequence[Run], only: str | None = None, shard: str | None = None) -> list[Run]:
