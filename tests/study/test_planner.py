@@ -89,6 +89,14 @@ def test_only_takes_patterns_and_ids():
         choose(runs, only="nothing")
 
 
+def test_only_takes_several_patterns_each_of_which_must_fit_some_run():
+    runs = tiny_study(seeds=3).runs()
+    one, other = runs[0], runs[4]
+    assert choose(runs, only=f"{other.id},{one.name}") == [one, other]
+    with pytest.raises(ConfigError, match="got 'nothing'"):
+        choose(runs, only="ppo,nothing")
+
+
 def test_a_pack_can_be_taken_apart():
     pack = Pack(tiny_study(seeds=2).runs())
     assert [part.runs for part in pack.alone()] == [(run,) for run in pack.runs]

@@ -93,7 +93,7 @@ class Status:
     folder: tyro.conf.Positional[Path]
     """The study's folder, or its name in ./runs."""
     only: str | None = None
-    """A pattern (`*`, `?`) that a run's name or id must contain."""
+    """A pattern (`*`, `?`) that a run's name or id must contain; several, separated by commas."""
     trace: bool = False
     """Print the tracebacks of failed runs."""
 

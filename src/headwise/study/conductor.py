@@ -60,7 +60,7 @@ class Options:
     max_members: int = MAX_MEMBERS
     """Runs packed into one population, at most."""
     only: str | None = None
-    """A pattern (`*`, `?`) that a run's name or id must contain."""
+    """A pattern (`*`, `?`) that a run's name or id must contain; several, separated by commas."""
     shard: str | None = None
     """2/4 is the second of four parts of the study."""
     retry_failed: bool = False

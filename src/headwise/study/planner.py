@@ -104,7 +104,8 @@ def choose(runs: Sequence[Run], only: str | None = None, shard: str | None = Non
 
     Args:
         runs: All of them.
-        only: A pattern with `*` and `?` that a run's name or id must contain.
+        only: A pattern with `*` and `?` that a run's name must contain, or how its id begins;
+            several are separated by commas.
         shard: "2/4" is the second of four parts, which together are all runs. Cells are dealt out
             whole, so that they can be packed, unless there are fewer of them than shards.
     """
@@ -120,17 +121,22 @@ def choose(runs: Sequence[Run], only: str | None = None, shard: str | None = Non
             if (order[key] if by_cell else i) % number == index - 1
         ]
     if only is not None:
-        pattern = f"*{only}*"
-        chosen = [
-            r for r in chosen if fnmatch.fnmatchcase(r.name, pattern) or r.id.startswith(only)
-        ]
-        if not chosen:
-            raise ConfigError(
-                "no run has a name like that",
-                got=repr(only),
-                allowed=", ".join(run.name for run in runs[:4]) + ", ...",
-            )
+        wanted: set[str] = set()
+        for pattern in only.split(","):
+            found = {run.id for run in chosen if _fits(run, pattern)}
+            wanted |= found
+            if not found:
+                raise ConfigError(
+                    "no run has a name like that",
+                    got=repr(pattern),
+                    allowed=", ".join(run.name for run in runs[:4]) + ", ...",
+                )
+        chosen = [run for run in chosen if run.id in wanted]
     return chosen
+
+
+def _fits(run: Run, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(run.name, f"*{pattern}*") or run.id.startswith(pattern)
 
 
 def _shard(text: str) -> tuple[int, int]:
