@@ -1,11 +1,13 @@
 """The studies that come with the library: what they hold, and that every one of them runs."""
 
+import math
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from headwise import ConfigError
+from headwise.envs.make import make_vec
 from headwise.study import Options, Store, Study, conduct, load_study
 from headwise.study.load import find_study
 from headwise.study.planner import pack_runs
@@ -16,6 +18,7 @@ CELLS = {  # and seeds
     "decoupler_cross_family": (13, 5),
     "importance_recovery": (16, 5),
     "lambda_sweep": (20, 8),
+    "joint_options": (8, 5),
     "paper": (220, 5),
     "demo": (14, 8),
     "learning": (48, 3),
@@ -61,6 +64,16 @@ def test_smoke_versions_run(name, tmp_path):
         assert "steps_to_50" in result
         if run.algorithm == "ppo" and run.factorization != "shared":
             assert names >= {"credit/correlation", "credit/accuracy", "credit/variance_ratio"}
+
+
+def test_joint_options_runs_and_is_called_by_its_numbers_of_options(tmp_path):
+    study = load_study("joint_options", smoke=True)
+    summary = conduct(study, tmp_path, Options(executor="inline"))
+    assert (summary.finished, summary.failed) == (8, 0)
+    for run in study.runs():
+        env = make_vec(run.env, [0], 1, view=run.view, **run.env_settings)
+        options = math.prod(head.n for head in env.spec.heads)
+        assert run.labels["environment"] == f"push-{options}"
 
 
 def test_lambdas_of_a_critic_train_together():
