@@ -393,6 +393,7 @@ NB_MODULE(_core, m) {
 
   bind_learners(m);
   bind_layers(m);
+  bind_options(m);
   m.def(
       "environments",
       [] {

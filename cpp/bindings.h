@@ -13,6 +13,9 @@ using Array =
 // Adds what learners call: random numbers, Adam, tanh, the mixture and PPO's loss.
 void bind_learners(nanobind::module_& m);
 
+// Adds what is done with options: drawing, judging, relaxing and centring them.
+void bind_options(nanobind::module_& m);
+
 // Adds what layers call: products in bfloat16.
 void bind_layers(nanobind::module_& m);
 

@@ -1,10 +1,11 @@
 // What Python sees of the kernels that layers call.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/vector.h>
 
+#include <array>
+#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
+#include <vector>
 
 #include "bindings.h"
 #include "core/bf16.h"
@@ -17,38 +18,89 @@ using namespace nb::literals;
 namespace headwise {
 namespace {
 
-// A stack of matrices (N, rows, columns). Rows are contiguous, matrices and rows lie anywhere: a
-// layer may be a part of a larger one, and an input some columns of what was drawn from memory.
-template <class T>
-using Stack = nb::ndarray<T, nb::ndim<3>, nb::device::cpu>;
+// Networks are told by addresses and sizes, because an array costs a few microseconds each, and a
+// network has dozens. population/at_once.py, the only caller, takes them from tensors that it
+// holds. Steps are how far a network's numbers are from those of the next one, in numbers.
+
+// The inputs: address, rows, columns, how far rows are apart; then the networks of a member, the
+// steps from member to member and from network to network.
+using Inputs = std::array<std::int64_t, 7>;
+// weight, bias, their steps; in, width, from, how far rows of weights are apart, activation;
+// out, how far its rows and panels are apart, its step; columns, their step; grad, to_weight,
+// to_bias. Addresses that are 0 are not wanted.
+using Described = std::array<std::int64_t, 18>;
 
 template <class T>
-void check_stack(const Stack<T>& stack, std::size_t copies, std::size_t rows, std::size_t columns) {
-  if (stack.shape(0) != copies || stack.shape(1) != rows || stack.shape(2) != columns) {
-    throw Fault("stacks of matrices that do not fit each other.");
+T* pointer(std::int64_t address, std::int64_t offset) {
+  if (address == 0) return nullptr;
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address)) + offset;
+}
+
+bf16::Layer layer(const Described& d, std::int64_t rows, std::int64_t i) {
+  return {.in = d[4],
+          .width = d[5],
+          .from = d[6],
+          .pitch = d[7],
+          .then = static_cast<bf16::Then>(d[8]),
+          .weight = pointer<const float>(d[0], i * d[2]),
+          .bias = pointer<const float>(d[1], i * d[3]),
+          .out = {pointer<float>(d[9], i * d[12]), d[10], d[11]},
+          .columns = pointer<bf16::Word>(d[13], i * d[14]),
+          .grad = pointer<const float>(d[15], i * rows * d[5]),
+          .to_weight = pointer<float>(d[16], i * d[2]),
+          .to_bias = pointer<float>(d[17], i * d[3])};
+}
+
+class Networks {
+ public:
+  Networks(const Inputs& x, std::int64_t to_x, const std::vector<Described>& trunk,
+           const std::vector<Described>& leaves)
+      : x_(x), to_x_(to_x), trunk_(trunk), leaves_(leaves) {
+    if (!has_bf16()) throw Fault("this machine has no products in bfloat16; see has_bf16.");
+    if (x[1] < 0 || x[2] < 0 || x[4] < 1) throw Fault("no such inputs.");
+    if (leaves.empty() || (trunk.empty() && leaves.size() > 1)) throw Fault("no such network.");
+    std::int64_t width = x[2];
+    for (const Described& d : trunk) {
+      if (d[4] != width || d[6] != 0) throw Fault("layers that do not fit each other.");
+      if (d[5] < bf16::kNarrow) throw Fault("a narrow layer can only be the last.");
+      width = d[5];
+    }
+    std::int64_t next = 0;  // leaves read one column after the other, and all of them
+    for (const Described& d : leaves) {
+      if (d[4] < 0 || d[5] < 0 || d[6] != next || next % bf16::kPanel != 0) {
+        throw Fault("layers that do not fit each other.");
+      }
+      next += d[4];
+    }
+    if (next != width) throw Fault("layers that do not fit each other.");
+    for (const auto* part : {&trunk, &leaves}) {
+      for (const Described& d : *part) {
+        if (d[8] < 0 || d[8] > static_cast<std::int64_t>(bf16::Then::kElu)) {
+          throw Fault("no such activation.");
+        }
+      }
+    }
   }
-  if (columns > 1 && stack.stride(2) != 1) throw Fault("rows must be contiguous.");
-}
 
-template <class T>
-bf16::Matrix matrix(const Stack<T>& stack, int i) {
-  return {stack.data() + i * stack.stride(0), static_cast<std::int64_t>(stack.shape(1)),
-          static_cast<std::int64_t>(stack.shape(2)), stack.stride(1)};
-}
+  [[nodiscard]] bf16::Network operator[](std::int64_t i) const {
+    const auto [address, rows, columns, pitch, copies, member, copy] = x_;
+    const std::int64_t at = i / copies * member + i % copies * copy;
+    bf16::Network net{
+        .x = {bf16::Rows<const float>::plain(pointer<const float>(address, at), pitch), rows,
+              columns},
+        .to_x = pointer<float>(to_x_, i * rows * columns),
+        .trunk = {},
+        .leaves = {}};
+    for (const Described& d : trunk_) net.trunk.push_back(layer(d, rows, i));
+    for (const Described& d : leaves_) net.leaves.push_back(layer(d, rows, i));
+    return net;
+  }
 
-bf16::Then then_of(const std::optional<std::string>& name) {
-  if (!name) return bf16::Then::kNone;
-  if (*name == "relu") return bf16::Then::kRelu;
-  if (*name == "tanh") return bf16::Then::kTanh;
-  if (*name == "elu") return bf16::Then::kElu;
-  throw Fault("an activation must be relu, tanh, elu or None; got '" + *name + "'.");
-}
-
-int count_of(std::size_t copies) {
-  if (copies > std::numeric_limits<int>::max()) throw Fault("too many matrices.");
-  if (!has_bf16()) throw Fault("this machine has no products in bfloat16; see has_bf16.");
-  return static_cast<int>(copies);
-}
+ private:
+  Inputs x_;
+  std::int64_t to_x_;
+  const std::vector<Described>&trunk_, &leaves_;
+};
 
 Crew& crew() {
   static Crew crew;
@@ -61,67 +113,29 @@ void bind_layers(nb::module_& m) {
   m.def("has_bf16", &has_bf16, "Whether this machine has products in bfloat16 (AVX512-BF16).");
   m.def(
       "bf16_forward",
-      [](Stack<const float> x, Stack<const float> weight, Stack<const float> bias,
-         Array<float, -1, -1, -1> out, const std::optional<std::string>& then, int threads) {
-        const std::size_t copies = x.shape(0), rows = x.shape(1), in = x.shape(2);
-        const std::size_t width = out.shape(2);
-        check_stack(x, copies, rows, in);
-        check_stack(weight, copies, in, width);
-        check_stack(bias, copies, 1, width);
-        if (out.shape(0) != copies || out.shape(1) != rows) throw Fault("one output for each row.");
-        const bf16::Then kind = then_of(then);
-        if (kind == bf16::Then::kElu) throw Fault("elu is not made here, only its slope.");
-        const int count = count_of(copies);
+      [](int count, const Inputs& x, const std::vector<Described>& trunk,
+         const std::vector<Described>& leaves, int threads) {
+        const Networks networks(x, 0, trunk, leaves);
         const nb::gil_scoped_release release;
         crew().each(count, threads, [&](int i) {
-          bf16_forward(matrix(x, i), matrix(weight, i), bias.data() + i * bias.stride(0), kind,
-                       out.data() + static_cast<std::size_t>(i) * rows * width);
+          bf16::Network network = networks[i];
+          bf16_forward(network);
         });
       },
-      "x"_a.noconvert(), "weight"_a.noconvert(), "bias"_a.noconvert(), "out"_a.noconvert(),
-      "then"_a.none(), "threads"_a,
-      "x weight + bias and an activation, for each matrix of a stack, with products of numbers "
-      "rounded to bfloat16.");
+      "count"_a, "x"_a, "trunk"_a, "leaves"_a, "threads"_a,
+      "So many networks at once, with products of numbers rounded to bfloat16. See "
+      "headwise.population.at_once, which describes them.");
   m.def(
       "bf16_backward",
-      [](Array<const float, -1, -1, -1> grad, Array<const float, -1, -1, -1> out,
-         Stack<const float> x, Stack<const float> weight,
-         std::optional<Array<float, -1, -1, -1>> to_x, std::optional<Stack<float>> to_weight,
-         std::optional<Stack<float>> to_bias, const std::optional<std::string>& then, int threads) {
-        const std::size_t copies = x.shape(0), rows = x.shape(1), in = x.shape(2);
-        const std::size_t width = weight.shape(2);
-        check_stack(x, copies, rows, in);
-        check_stack(weight, copies, in, width);
-        if (to_weight) check_stack(*to_weight, copies, in, width);
-        if (to_bias) check_stack(*to_bias, copies, 1, width);
-        for (const auto& array : {grad, out}) {
-          if (array.shape(0) != copies || array.shape(1) != rows || array.shape(2) != width) {
-            throw Fault("one gradient for each output.");
-          }
-        }
-        if (to_x && (to_x->shape(0) != copies || to_x->shape(1) != rows || to_x->shape(2) != in)) {
-          throw Fault("one gradient for each input.");
-        }
-        const bf16::Then kind = then_of(then);
-        const int count = count_of(copies);
+      [](int count, const Inputs& x, const std::vector<Described>& trunk,
+         const std::vector<Described>& leaves, std::int64_t to_x, int threads) {
+        const Networks networks(x, to_x, trunk, leaves);
         const nb::gil_scoped_release release;
-        crew().each(count, threads, [&](int i) {
-          const auto at = static_cast<std::size_t>(i);
-          bf16_backward(
-              {matrix(x, i), matrix(weight, i), out.data() + at * rows * width,
-               grad.data() + at * rows * width, to_x ? to_x->data() + at * rows * in : nullptr,
-               to_weight ? to_weight->data() + i * to_weight->stride(0) : nullptr,
-               to_bias ? to_bias->data() + i * to_bias->stride(0) : nullptr,
-               to_weight ? to_weight->stride(1) : 0},
-              kind);
-        });
+        crew().each(count, threads, [&](int i) { bf16_backward(networks[i]); });
       },
-      "grad"_a.noconvert(), "out"_a.noconvert(), "x"_a.noconvert(), "weight"_a.noconvert(),
-      "to_x"_a.noconvert().none(), "to_weight"_a.noconvert().none(), "to_bias"_a.noconvert().none(),
-      "then"_a.none(), "threads"_a,
+      "count"_a, "x"_a, "trunk"_a, "leaves"_a, "to_x"_a, "threads"_a,
       "The way back through bf16_forward: overwrites the gradient of x, and adds to those of "
-      "weight "
-      "and bias.");
+      "parameters.");
 }
 
 }  // namespace headwise

@@ -207,11 +207,12 @@ void bind_learners(nb::module_& m) {
          Array<float, -1> square, Array<const std::int64_t, -1> offsets,
          Array<const std::int64_t, -1> sizes, Array<const float, -1> learning_rate,
          Array<bool, -1> alive, Array<float, -1> norm, std::int64_t count, float beta1, float beta2,
-         float epsilon, float max_norm) {
+         float epsilon, float max_norm, std::optional<Array<float, -1>> target, float rate) {
         const std::size_t members = alive.shape(0);
         for (const auto& array : {grad, mean, square}) {
           if (array.shape(0) != value.shape(0)) throw Fault("tensors of unequal sizes.");
         }
+        if (target && target->shape(0) != value.shape(0)) throw Fault("tensors of unequal sizes.");
         if (learning_rate.shape(0) != members || norm.shape(0) != members ||
             offsets.shape(0) != sizes.shape(0)) {
           throw Fault("one learning rate, norm and flag for each member, one size per offset.");
@@ -227,16 +228,17 @@ void bind_learners(nb::module_& m) {
         }
         const nb::gil_scoped_release release;
         adam_step({static_cast<std::int64_t>(members), value.data(), grad.data(), mean.data(),
-                   square.data(), norm.data(), learning_rate.data(), alive.data()},
+                   square.data(), norm.data(), learning_rate.data(), alive.data(),
+                   target ? target->data() : nullptr, rate},
                   {offsets.data(), sizes.data(), static_cast<std::int64_t>(sizes.shape(0))}, count,
                   beta1, beta2, epsilon, max_norm);
       },
       "value"_a.noconvert(), "grad"_a.noconvert(), "mean"_a.noconvert(), "square"_a.noconvert(),
       "offsets"_a.noconvert(), "sizes"_a.noconvert(), "learning_rate"_a.noconvert(),
       "alive"_a.noconvert(), "norm"_a.noconvert(), "count"_a, "beta1"_a, "beta2"_a, "epsilon"_a,
-      "max_norm"_a,
+      "max_norm"_a, "target"_a.noconvert().none(), "rate"_a,
       "One clipped Adam step of every member; dead members are left as they are. Gradients become "
-      "zero.");
+      "zero, and a target moves a part of the way to the new values, `rate`.");
 }
 
 }  // namespace headwise

@@ -33,13 +33,17 @@ struct Segments {
 
 // The tensors of a step. A member whose gradient is not finite is no longer alive: it is left as it
 // was, now and in later steps. `norm` receives the length of each member's gradient. Gradients are
-// forgotten in the same pass.
+// forgotten in the same pass, and `target`, unless it is null, moves a part of the way to the new
+// values, `rate`.
 struct AdamTensors {
   std::int64_t members;
   float *value, *grad, *mean, *square, *norm;
   const float* learning_rate;
   bool* alive;
+  float *target, rate;
 };
+constexpr std::int64_t kBlock = 1024;  // numbers whose new values are still close when followed
+
 inline void adam_step(const AdamTensors& t, const Segments& segments, std::int64_t count,
                       float beta1, float beta2, float epsilon, float max_norm) noexcept {
   const double correction1 = 1.0 - std::pow(double{beta1}, static_cast<double>(count));
@@ -53,9 +57,15 @@ inline void adam_step(const AdamTensors& t, const Segments& segments, std::int64
     const double norm = std::sqrt(squares);
     t.norm[p] = static_cast<float>(norm);
     t.alive[p] = t.alive[p] && std::isfinite(norm);
+    const auto follow = [&](std::int64_t at, std::int64_t size) {
+      if (t.target == nullptr) return;
+      HEADWISE_DISPATCH(adam, follow, t.target + at, t.value + at, size, t.rate);
+    };
     if (!t.alive[p]) {
       for (std::int64_t k = 0; k < segments.count; ++k) {
-        std::fill_n(t.grad + segments.offset[k] + p * segments.size[k], segments.size[k], 0.0f);
+        const std::int64_t size = segments.size[k], at = segments.offset[k] + p * size;
+        std::fill_n(t.grad + at, size, 0.0f);
+        follow(at, size);
       }
       continue;
     }
@@ -67,9 +77,13 @@ inline void adam_step(const AdamTensors& t, const Segments& segments, std::int64
                              static_cast<float>(1.0 / std::sqrt(correction2)),
                              static_cast<float>(scale)};
     for (std::int64_t k = 0; k < segments.count; ++k) {
-      const std::int64_t size = segments.size[k], at = segments.offset[k] + p * size;
-      HEADWISE_DISPATCH(adam, step, t.value + at, t.grad + at, t.mean + at, t.square + at, size,
-                        step);
+      const std::int64_t end = segments.offset[k] + (p + 1) * segments.size[k];
+      for (std::int64_t at = end - segments.size[k]; at < end; at += kBlock) {
+        const std::int64_t size = std::min(kBlock, end - at);
+        HEADWISE_DISPATCH(adam, step, t.value + at, t.grad + at, t.mean + at, t.square + at, size,
+                          step);
+        follow(at, size);
+      }
     }
   }
 }

@@ -14,6 +14,21 @@ inline void step(float* __restrict value, float* __restrict grad, float* __restr
   }
 }
 
+// Moves numbers a part of the way to others. The multiply-add is fused, which is what torch's lerp
+// does, so targets are the same to the bit as with it.
+inline void follow(float* __restrict target, const float* __restrict value, std::int64_t size,
+                   float rate) noexcept {
+  if (rate < 0.5f) {
+    for (std::int64_t i = 0; i < size; ++i) {
+      target[i] = __builtin_fmaf(rate, value[i] - target[i], target[i]);
+    }
+  } else {
+    for (std::int64_t i = 0; i < size; ++i) {
+      target[i] = __builtin_fmaf(rate - 1.0f, value[i] - target[i], value[i]);
+    }
+  }
+}
+
 // The sum of squares, in sixteen running sums that are added in a fixed order.
 inline double sum_of_squares(const float* grad, std::int64_t size) noexcept {
   double sums[16] = {};

@@ -32,7 +32,7 @@ inline void pack_rows(const Matrix& m, Word* to) noexcept {
   const std::int64_t pitch = row_words(m.columns);
   for (std::int64_t r = 0; r < m.rows; ++r) {
     for (std::int64_t c = 0; c < m.columns; c += kPanel) {
-      const float* from = m.data + r * m.pitch + c;
+      const float* from = m.at(r, c);
       const __m512 first = _mm512_maskz_loadu_ps(lanes(c, m.columns), from);
       const __m512 second = _mm512_maskz_loadu_ps(lanes(c + 16, m.columns), from + 16);
       _mm512_store_si512(to + r * pitch + c / 2, along_row(first, second));
@@ -45,11 +45,11 @@ inline void pack_columns(const Matrix& m, Word* to) noexcept {
   for (std::int64_t c = 0; c < m.columns; c += kPanel) {
     const __mmask16 mask[2] = {lanes(c, m.columns), lanes(c + 16, m.columns)};
     for (std::int64_t r = 0; r < m.rows; r += 2, to += kPanel) {
-      const float* from = m.data + r * m.pitch + c;
+      const float* from = m.at(r, c);
       for (int half = 0; half < 2; ++half) {
         const __m512 upper = _mm512_maskz_loadu_ps(mask[half], from + 16 * half);
         const __m512 lower = r + 1 < m.rows
-                                 ? _mm512_maskz_loadu_ps(mask[half], from + m.pitch + 16 * half)
+                                 ? _mm512_maskz_loadu_ps(mask[half], m.at(r + 1, c) + 16 * half)
                                  : _mm512_setzero_ps();
         _mm512_store_si512(to + 16 * half, along_columns(upper, lower));
       }
@@ -102,7 +102,7 @@ inline void pack_transposed(const Matrix& m, Word* to) noexcept {
     for (std::int64_t c = 0; c < m.columns; c += 32) {
       Ints block[16] = {};
       for (int i = 0; i < 16 && r + i < m.rows; ++i) {
-        const float* from = m.data + (r + i) * m.pitch + c;
+        const float* from = m.at(r + i, c);
         const __m512 first = _mm512_maskz_loadu_ps(lanes(c, m.columns), from);
         const __m512 second = _mm512_maskz_loadu_ps(lanes(c + 16, m.columns), from + 16);
         block[i] = std::bit_cast<Ints>(along_row(first, second));
@@ -178,101 +178,6 @@ inline void multiply(const Left& left, const Word* right, std::int64_t words, st
   }
   if (then == Then::kNone) return grad;
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(out, zero, _CMP_NLE_UQ), grad);
-}
-
-inline void forward(const Matrix& x, const Matrix& weight, const float* bias, Then then, float* out,
-                    Scratch& scratch) {
-  const std::int64_t words = (x.columns + 1) / 2, width = weight.columns;
-  Word* rows = scratch.take(0, up(x.rows, kTile) * row_words(x.columns));
-  Word* panels = scratch.take(1, up(width, kPanel) * words);
-  pack_rows(x, rows);
-  pack_columns(weight, panels);
-  const Left left = Left::rows(rows, row_words(x.columns));
-  multiply(left, panels, words, x.rows, width, [&](std::int64_t r, std::int64_t c, auto& sum) {
-    const __mmask16 mask[2] = {lanes(c, width), lanes(c + 16, width)};
-    for (int i = 0; i < kTile && r + i < x.rows; ++i) {
-      float* to = out + (r + i) * width + c;
-      for (int half = 0; half < 2; ++half) {
-        const __m512 b = _mm512_maskz_loadu_ps(mask[half], bias + c + 16 * half);
-        const __m512 y = activated(_mm512_add_ps(sum[i][half], b), then);
-        _mm512_mask_storeu_ps(to + 16 * half, mask[half], y);
-      }
-    }
-  });
-}
-
-// The gradient before the activation as rows and as panels, and its sum over rows.
-inline void slopes(const Backward& g, Then then, Word* rows, Word* panels) noexcept {
-  const std::int64_t width = g.weight.columns, count = g.x.rows, pitch = row_words(width);
-  const __m512 zero = _mm512_setzero_ps();
-  for (std::int64_t c = 0; c < width; c += kPanel) {
-    const __mmask16 mask[2] = {lanes(c, width), lanes(c + 16, width)};
-    __m512 sum[2] = {zero, zero};
-    for (std::int64_t r = 0; r < count; r += 2, panels += kPanel) {
-      __m512 grad[2][2] = {{zero, zero}, {zero, zero}};
-      for (int i = 0; i < 2 && r + i < count; ++i) {
-        const std::int64_t at = (r + i) * width + c;
-        for (int half = 0; half < 2; ++half) {
-          __m512 v = _mm512_maskz_loadu_ps(mask[half], g.grad + at + 16 * half);
-          if (then != Then::kNone) {
-            v = before(v, _mm512_maskz_loadu_ps(mask[half], g.out + at + 16 * half), then);
-          }
-          grad[i][half] = v;
-          sum[half] = _mm512_add_ps(sum[half], v);
-        }
-        if (rows != nullptr) {
-          _mm512_store_si512(rows + (r + i) * pitch + c / 2, along_row(grad[i][0], grad[i][1]));
-        }
-      }
-      if (panels != nullptr) {
-        _mm512_store_si512(panels, along_columns(grad[0][0], grad[1][0]));
-        _mm512_store_si512(panels + 16, along_columns(grad[0][1], grad[1][1]));
-      }
-    }
-    if (g.to_bias == nullptr) continue;
-    for (int half = 0; half < 2; ++half) {
-      float* to = g.to_bias + c + 16 * half;
-      const __m512 before = _mm512_maskz_loadu_ps(mask[half], to);
-      _mm512_mask_storeu_ps(to, mask[half], _mm512_add_ps(before, sum[half]));
-    }
-  }
-}
-
-inline void backward(const Backward& g, Then then, Scratch& scratch) {
-  const std::int64_t count = g.x.rows, in = g.weight.rows, width = g.weight.columns;
-  const std::int64_t pairs = (count + 1) / 2, words = (width + 1) / 2;
-  Word* rows = scratch.take(0, up(count, kTile) * row_words(width));
-  Word* panels = scratch.take(1, up(width, kPanel) * pairs);
-  slopes(g, then, g.to_x == nullptr ? nullptr : rows, panels);
-  if (g.to_x != nullptr) {
-    Word* across = scratch.take(2, up(in, kPanel) * words);
-    pack_transposed(g.weight, across);
-    const Left left = Left::rows(rows, row_words(width));
-    multiply(left, across, words, count, in, [&](std::int64_t r, std::int64_t c, auto& sum) {
-      const __mmask16 mask[2] = {lanes(c, in), lanes(c + 16, in)};
-      for (int i = 0; i < kTile && r + i < count; ++i) {
-        float* to = g.to_x + (r + i) * in + c;
-        for (int half = 0; half < 2; ++half) {
-          _mm512_mask_storeu_ps(to + 16 * half, mask[half], sum[i][half]);
-        }
-      }
-    });
-  }
-  if (g.to_weight != nullptr) {
-    Word* inputs = scratch.take(2, up(in, kPanel) * pairs);
-    pack_columns(g.x, inputs);
-    const Left left = Left::panels(inputs, pairs);
-    multiply(left, panels, pairs, in, width, [&](std::int64_t r, std::int64_t c, auto& sum) {
-      const __mmask16 mask[2] = {lanes(c, width), lanes(c + 16, width)};
-      for (int i = 0; i < kTile && r + i < in; ++i) {
-        float* to = g.to_weight + (r + i) * g.weight_pitch + c;
-        for (int half = 0; half < 2; ++half) {
-          const __m512 before = _mm512_maskz_loadu_ps(mask[half], to + 16 * half);
-          _mm512_mask_storeu_ps(to + 16 * half, mask[half], _mm512_add_ps(before, sum[i][half]));
-        }
-      }
-    });
-  }
 }
 
 }  // namespace headwise::bf16::avx512

@@ -1,6 +1,7 @@
 // One kernel, several instruction sets. A file named by HEADWISE_KERNEL is compiled once for each
-// (core/each_isa.inl), and the best that this machine has is chosen when the module is loaded. No
-// fused multiply-add is ever used, so the results are the same to the bit.
+// (core/each_isa.inl), and the best that this machine has is chosen when the module is loaded.
+// Multiply-adds are fused where that is written out and nowhere else, so the results are the same
+// to the bit.
 #pragma once
 
 #include <cstdint>

@@ -2,49 +2,12 @@
 // core/isa.h.
 namespace headwise::options_loss::HEADWISE_ISA {
 
-using Lanes = float[kLanes];
+#include "core/option_lanes.inl"
 
 inline float total(const Lanes& lanes) noexcept {
   float sum = 0.0f;
   for (const float lane : lanes) sum += lane;
   return sum;
-}
-
-// Numbers of `count` heads from `at` on, option by option; what is beyond them is zero.
-inline void transpose(const float* at, std::int64_t options, int count, Lanes* out) noexcept {
-  for (std::int64_t k = 0; k < options; ++k) {
-    for (int lane = 0; lane < kLanes; ++lane) out[k][lane] = 0.0f;
-    for (int lane = 0; lane < count; ++lane) out[k][lane] = at[lane * options + k];
-  }
-}
-inline void transpose_back(const Lanes* in, std::int64_t options, int count, float* at) noexcept {
-  for (int lane = 0; lane < count; ++lane) {
-    for (std::int64_t k = 0; k < options; ++k) at[lane * options + k] = in[k][lane];
-  }
-}
-
-// Logits to log-probabilities, in place, and probabilities.
-inline void softmax(std::int64_t options, Lanes* x, Lanes* p) noexcept {
-  Lanes high, sum = {};
-  for (int i = 0; i < kLanes; ++i) high[i] = x[0][i];
-  for (std::int64_t k = 1; k < options; ++k) {
-    for (int i = 0; i < kLanes; ++i) high[i] = x[k][i] > high[i] ? x[k][i] : high[i];
-  }
-  for (std::int64_t k = 0; k < options; ++k) {
-    for (int i = 0; i < kLanes; ++i) {
-      x[k][i] -= high[i];
-      p[k][i] = exp_approx(x[k][i]);
-      sum[i] += p[k][i];
-    }
-  }
-  Lanes log_sum;
-  for (int i = 0; i < kLanes; ++i) log_sum[i] = sum[i] == sum[i] ? log_approx(sum[i]) : sum[i];
-  for (std::int64_t k = 0; k < options; ++k) {
-    for (int i = 0; i < kLanes; ++i) {
-      x[k][i] -= log_sum[i];
-      p[k][i] /= sum[i];
-    }
-  }
 }
 
 inline void all(const Batch& batch, const Found& found) noexcept {
@@ -59,7 +22,7 @@ inline void all(const Batch& batch, const Found& found) noexcept {
     for (std::int64_t first = 0; first < each; first += kLanes) {
       const int count = static_cast<int>(std::min<std::int64_t>(kLanes, each - first));
       const std::int64_t at = member * each + first;
-      transpose(batch.logits + at * options, options, count, log_p);
+      transpose(batch.logits + at * options, options, options, count, log_p);
       softmax(options, log_p, p);
 
       Lanes share = {}, advantage = {}, taken = {}, before = {};
@@ -102,7 +65,7 @@ inline void all(const Batch& batch, const Found& found) noexcept {
         }
       }
       if (batch.log_probs != nullptr) {
-        transpose(batch.log_probs + at * options, options, count, q);
+        transpose(batch.log_probs + at * options, options, options, count, q);
         Lanes sum = {};
         for (std::int64_t k = 0; k < options; ++k) {
           for (int i = 0; i < kLanes; ++i) {
@@ -116,8 +79,8 @@ inline void all(const Batch& batch, const Found& found) noexcept {
           for (int i = 0; i < kLanes; ++i) to[k][i] += kl_weight * (p[k][i] * sum[i] - q[k][i]);
         }
       }
-      transpose_back(log_p, options, count, found.log_probs + at * options);
-      transpose_back(to, options, count, found.to_logits + at * options);
+      transpose_back(log_p, options, count, found.log_probs + at * options, options);
+      transpose_back(to, options, count, found.to_logits + at * options, options);
       for (int i = 0; i < count; ++i) {
         found.log_prob[at + i] = log_prob[i];
         found.ratio[at + i] = ratio[i];

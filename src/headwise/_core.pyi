@@ -44,23 +44,70 @@ def replay_draw(store: Annotated[NDArray[numpy.float32], dict(shape=(None, None,
     Transitions drawn from each member's rings, and the discount of what follows.
     """
 
-def adam_step(value: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], grad: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], square: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], learning_rate: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], alive: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], count: int, beta1: float, beta2: float, epsilon: float, max_norm: float) -> None:
+def adam_step(value: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], grad: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], mean: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], square: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], learning_rate: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], alive: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], count: int, beta1: float, beta2: float, epsilon: float, max_norm: float, target: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')] | None, rate: float) -> None:
     """
-    One clipped Adam step of every member; dead members are left as they are. Gradients become zero.
+    One clipped Adam step of every member; dead members are left as they are. Gradients become zero, and a target moves a part of the way to the new values, `rate`.
     """
 
 def has_bf16() -> bool:
     """Whether this machine has products in bfloat16 (AVX512-BF16)."""
 
-def bf16_forward(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], then: str | None, threads: int) -> None:
+def bf16_forward(count: int, x: Sequence[int], trunk: Sequence[Sequence[int]], leaves: Sequence[Sequence[int]], threads: int) -> None:
     """
-    x weight + bias and an activation, for each matrix of a stack, with products of numbers rounded to bfloat16.
+    So many networks at once, with products of numbers rounded to bfloat16. See headwise.population.at_once, which describes them.
     """
 
-def bf16_backward(grad: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu', writable=False)], to_x: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')] | None, to_weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu')] | None, to_bias: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), device='cpu')] | None, then: str | None, threads: int) -> None:
+def bf16_backward(count: int, x: Sequence[int], trunk: Sequence[Sequence[int]], leaves: Sequence[Sequence[int]], to_x: int, threads: int) -> None:
     """
-    The way back through bf16_forward: overwrites the gradient of x, and adds to those of weight and bias.
+    The way back through bf16_forward: overwrites the gradient of x, and adds to those of parameters.
     """
+
+def draw_heads(outputs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], uniform: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], bounds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ranges: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: float, half: float, unit: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], entropy: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], log_probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], spread: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Actions drawn from the outputs of an actor: entropies of options or minus log-densities, padded log-probabilities, and how far numbers are from their means.
+    """
+
+def draw_heads_back(outputs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], unit: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], entropy: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], log_probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], spread: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], by_unit: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, by_entropy: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, by_log_probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, bounds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ranges: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], half: float, to_outputs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """The gradient of a draw by the outputs."""
+
+def embed_actions(obs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], action: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], owner: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.float32], dict(shape=(3, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """Observations beside embedded actions."""
+
+def relax_options(log_probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], bounds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], noise: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], softness: float, obs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], action: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ranges: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.float32], dict(shape=(3, None), order='C', device='cpu', writable=False)], soft: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Observations beside embedded actions with options that are the largest of a Gumbel-softmax.
+    """
+
+def relax_options_back(grad: Annotated[NDArray[numpy.float32], dict(shape=(None, 2, None, None), order='C', device='cpu', writable=False)], soft: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], bounds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], softness: float, columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ranges: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.float32], dict(shape=(3, None), order='C', device='cpu', writable=False)], to_log_probs: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], to_action: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None) -> None:
+    """
+    The gradients of two critics by log-probabilities and by the numbers of actions.
+    """
+
+def soft_branches(advantage: Annotated[NDArray[numpy.float32], dict(shape=(None, 2, None, None), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float32], dict(shape=(None, 2, None), order='C', device='cpu', writable=False)], bounds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], temperature: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], total: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], entropy: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], which: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Soft values of twin critics by the lesser, which that is, and the first one's entropies.
+    """
+
+def soft_branches_back(grad: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], which: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], advantage: Annotated[NDArray[numpy.float32], dict(shape=(None, 2, None, None), order='C', device='cpu', writable=False)], bounds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], temperature: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], to_value: Annotated[NDArray[numpy.float32], dict(shape=(None, 2, None), order='C', device='cpu')], to_advantage: Annotated[NDArray[numpy.float32], dict(shape=(None, 2, None, None), order='C', device='cpu')]) -> None:
+    """The gradients of soft values by values and advantages."""
+
+def lesser_worth(values: Annotated[NDArray[numpy.float32], dict(shape=(None, 2, None), order='C', device='cpu', writable=False)], entropy: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, temperature: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], which: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    The lesser of twin values plus temperatures times entropies, and which twin that is.
+    """
+
+def lesser_worth_back(grad: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], temperature: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], which: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], to_values: Annotated[NDArray[numpy.float32], dict(shape=(None, 2, None), order='C', device='cpu')], to_entropy: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')] | None) -> None:
+    """
+    The gradients of the lesser of twin values, and of what entropies are worth.
+    """
+
+def centre_options(value: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, advantage: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], taken: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], bounds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], best: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Advantages of options taken relative to their head's best, and which option that is: of each head, or of all together if one number is asked for, plus a value if there is one.
+    """
+
+def centre_options_back(grad: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], taken: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], best: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], bounds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], to_advantage: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """The gradient of centred advantages by all of them."""
 
 def environments() -> dict[str, list[tuple[str, object, str, str]]]:
     """

@@ -77,7 +77,7 @@ def digest():
     out = np.zeros((3, 77), dtype=np.float32)
     _core.fill_uniforms(out, np.arange(3, dtype=np.uint64), 1, 2)
     sha.update(out.tobytes())
-    for array in mixtures(rng) + losses(rng):
+    for array in mixtures(rng) + losses(rng) + draws(rng):
         sha.update(array.tobytes())
     return sha.hexdigest()
 
@@ -107,6 +107,40 @@ def losses(rng):
     weights = np.full((3, 2), 0.3, np.float32)
     _core.options_loss(logits, *given, old, weights, *found, to_logits)
     return [*found, to_logits]
+
+
+def draws(rng):
+    """Actions drawn and relaxed and soft values, with gradients, of rows that no register divides.
+
+    There are two Choices, with three and five options, and a Range between them.
+    """
+    bounds, choices, ranges = np.array([0, 3, 8], np.int32), np.array([0, 2]), np.array([1])
+    outputs, uniform = noise(rng, 21, 10), rng.random((21, 3)).astype(np.float32)
+    shapes = ((21, 3), (21, 3), (21, 2, 5), (21, 1))
+    drawn = [np.zeros(shape, np.float32) for shape in shapes]
+    _core.draw_heads(outputs, uniform, bounds, choices, ranges, -5.0, 3.0, *drawn)
+    slopes, back = [noise(rng, *shape) for shape in shapes[:3]], np.zeros_like(outputs)
+    _core.draw_heads_back(outputs, *drawn, *slopes, bounds, choices, ranges, 3.0, back)
+
+    soft, shown = np.zeros((21, 2, 5), np.float32), np.zeros((21, 4 + 5), np.float32)
+    table = np.array([[0, 1, 2, -1, -1], [1, 1, 1, 0.5, 1], [0, 0, 0, -1, 0]], np.float32)
+    embedding = (np.array([0, 4, 3]), choices, ranges, table)
+    gumbel = rng.random((21, 10)).astype(np.float32)
+    _core.relax_options(
+        drawn[2], bounds, gumbel, 0.3, noise(rng, 21, 4), drawn[0], *embedding, soft, shown
+    )
+    to_log_probs, to_action = np.zeros_like(soft), np.zeros((21, 3), np.float32)
+    grad = noise(rng, 3, 2, 7, 9)
+    _core.relax_options_back(grad, soft, bounds, 0.3, *embedding, to_log_probs, to_action)
+
+    flat, value, t = noise(rng, 3, 2, 7, 8), noise(rng, 3, 2, 7), noise(rng, 3, 3) ** 2
+    total, entropy = np.zeros((3, 7), np.float32), np.zeros((3, 7, 2), np.float32)
+    which = np.zeros((3, 7), np.int32)
+    _core.soft_branches(flat, value, bounds, choices, t, total, entropy, which)
+    to_value, to_flat = np.zeros_like(value), np.zeros_like(flat)
+    _core.soft_branches_back(total, which, flat, bounds, choices, t, to_value, to_flat)
+    relaxed = [soft, shown, to_log_probs, to_action]
+    return [*drawn, back, *relaxed, total, entropy, which, to_value, to_flat]
 
 
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])

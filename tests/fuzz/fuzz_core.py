@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from fuzz_learners import LearnerMoves
+from fuzz_options import OptionMoves
 
 ALLOWED = (ValueError, TypeError, OverflowError)
 """What a wrong call may raise; our own errors are ValueErrors."""
@@ -54,7 +54,7 @@ def load_core(path: str | None) -> None:
     sys.modules["headwise._core"] = headwise._core = module
 
 
-class Fuzzer(LearnerMoves):
+class Fuzzer(OptionMoves):
     """Calls made up from a random stream; the same seed makes the same calls."""
 
     def __init__(self, seed: int, most_envs: int = 6) -> None:
@@ -72,7 +72,8 @@ class Fuzzer(LearnerMoves):
             (self.reset, 10), (self.step, 40), (self.step_units, 20), (self.snapshot, 4),
             (self.restore, 6), (self.state, 5), (self.set_state, 12), (self.ask, 3),
             (self.functions, 3), (self.adam_step, 2), (self.mixtures, 2), (self.options_loss, 2),
-            (self.layers, 2), (self.replay_draw, 1),
+            (self.layers, 2), (self.replay_draw, 1), (self.draw_heads, 2), (self.embeddings, 2),
+            (self.branches, 2), (self.lesser_worth, 1),
         ]  # fmt: skip
         weights = np.array([weight for _, weight in self.moves], dtype=float)
         self.odds = np.cumsum(weights / weights.sum())

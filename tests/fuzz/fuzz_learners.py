@@ -55,6 +55,7 @@ class LearnerMoves:
         self.core.adam_step(
             *tensors, offsets, sizes, rates, alive, np.zeros(members, np.float32), count,
             0.9, 0.999, 1e-8, self.pick([0.0, 0.5, np.inf, np.nan]),
+            self.pick([None, self.numbers(total)]), self.pick([0.0, 0.005, 0.5, 1.0, np.nan]),
         )  # fmt: skip
 
     def numbers(self, *shape: int) -> np.ndarray:
@@ -74,20 +75,55 @@ class LearnerMoves:
         self.core.mix_slope(*given, hidden, self.numbers(rows, heads))
 
     def layers(self) -> None:
+        """Networks of sizes that fit their arrays: the call is told addresses, and trusts them."""
         copies, rows = self.pick([0, 1, 3]), self.pick([0, 1, 7, 8, 33])
-        features, width = self.pick([0, 1, 9, 33, 64]), self.pick([0, 1, 6, 15, 16, 17, 40])
-        then, threads = self.pick([None, "relu", "tanh", "elu", "x"]), self.pick([-1, 0, 1, 2])
-        x, weight = self.numbers(copies, rows, features), self.numbers(copies, features, width)
-        if self.chance(0.3):  # some columns of larger ones
-            x = self.numbers(copies, rows, features + 3)[..., 2 : features + 2]
-            weight = self.numbers(copies, features, width + 5)[..., :width]
-        bias, out = self.numbers(copies, 1, width), self.numbers(copies, rows, width)
-        to_x, to_weight = self.numbers(copies, rows, features), np.zeros_like(weight)
-        if then == "elu" or self.chance(0.5):
-            wanted = [self.pick([None, array]) for array in (to_x, to_weight, bias)]
-            self.core.bf16_backward(out.copy(), out, x, weight, *wanted, then, threads)
+        features, threads = self.pick([0, 1, 9, 33, 64]), self.pick([-1, 0, 1, 2])
+        spare = self.pick([0, 3])  # inputs and weights may be some columns of longer rows
+        back = self.chance(0.5)
+        held = []
+
+        def place(size: int, unwanted: float = 0.0) -> int:
+            if self.chance(unwanted):
+                return 0
+            room = np.resize(self.numbers(max(size, 1)), size + 16)
+            skip = -room.ctypes.data % 64 // 4  # what is in bfloat16 begins at a line of the cache
+            held.append(room)
+            return room.ctypes.data + 4 * skip
+
+        def layer(size: int, width: int, reads: int, then: int, *, trunk: bool) -> tuple[int, ...]:
+            pitch, whole = width + spare, -(-width // 32) * 32
+            out = (place(copies * rows * width), width, 32, rows * width, 0, 0)
+            if trunk:
+                half = (rows + 1) // 2 * whole
+                out = (
+                    place(copies * rows * whole, unwanted=0.0 if back else 0.5), 32, rows * 32,
+                    rows * whole, place(copies * half, unwanted=0.0 if back else 0.5), half,
+                )  # fmt: skip
+            return (
+                place(copies * size * pitch), place(copies * pitch), size * pitch, pitch,
+                size, width, reads, pitch, then, *out, place(copies * rows * width),
+                place(copies * size * pitch, unwanted=0.3), place(copies * pitch, unwanted=0.3),
+            )  # fmt: skip
+
+        trunk, size = [], features
+        for width in self.pick([(), (), (16,), (64,), (33, 48), (64, 17, 32)]):
+            trunk.append(layer(size, width, 0, self.pick([1, 2]), trunk=True))
+            size = width
+        halves = [size // 2, size // 2] if trunk and size % 64 == 0 else [size]
+        thens = [0, 1, 2, 3] if back else [0, 1, 2]
+        leaves = [
+            layer(
+                part, self.pick([0, 1, 6, 15, 16, 17, 40]), i * part, self.pick(thens), trunk=False
+            )
+            for i, part in enumerate(halves)
+        ]
+        pitch = features + spare
+        x = (place(copies * rows * pitch), rows, features, pitch, 1, rows * pitch, 0)
+        if back:
+            to_x = place(copies * rows * features, unwanted=0.5)
+            self.core.bf16_backward(copies, x, trunk, leaves, to_x, threads)
         else:
-            self.core.bf16_forward(x, weight, bias, out, then, threads)
+            self.core.bf16_forward(copies, x, trunk, leaves, threads)
 
     def replay_draw(self) -> None:
         members, rows, slots, width = (self.pick([1, 1, 2, 5, 0]) for _ in range(4))

@@ -53,6 +53,8 @@ LOCAL_OPTIMA = {
     ("sac", "shared", "agree-context"),
     # The chain of actors is a little slower: 22 of 24 other seeds are within the tolerance here.
     ("sac", "ar", "choose-and-aim"),
+    # And the mixer of SAC sometimes: 96 of 120 seeds are within it, 102 in tensor operations.
+    ("sac", "qplex", "choose-and-aim"),
 }
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from headwise import _core
-from headwise.population import Initializer, Keys, Linear, bf16, straight_gradients
+from headwise.population import Initializer, Keys, Linear, at_once, bf16, straight_gradients
 
 needs_bf16 = pytest.mark.skipif(not _core.has_bf16(), reason="the processor has no AVX512-BF16")
 SHAPES = [
@@ -55,11 +55,16 @@ def by_hand(x, weight, bias, then, grad, round_):
     return out, to_x, to_weight, before.double().sum(-2, keepdim=True)
 
 
-def through(x, weight, bias, then, grad):
-    out = bf16.forward(x, weight, bias, then)
-    to_weight, to_bias = torch.ones_like(weight), torch.ones_like(bias)
-    to_x = bf16.backward(grad, out, x, weight, to_weight, to_bias, then, need_x=True)
-    return out, to_x, to_weight - 1.0, to_bias - 1.0
+def forward(x, weight, bias, then, **some):
+    (out,) = at_once.through(x, [], [at_once.Piece(weight, bias, then, **some)])
+    return out
+
+
+def through(x, weight, bias, then, grad, **some):
+    given = [x.detach().requires_grad_() for x in (x, weight, bias)]
+    out = forward(*given, then, **some)
+    out.backward(grad)
+    return out.detach(), *(x.grad for x in given)
 
 
 @needs_bf16
@@ -86,14 +91,14 @@ def test_rounding_is_to_the_nearest_number_of_bfloat16():
     x[0, 0, 0], x[0, 1, 0] = 1.0 + 2.0**-8, 1.0 + 2.0**-8 + 2.0**-16
     weight = torch.zeros(1, 8, 16)
     weight[0, 0] = 3.0
-    out = bf16.forward(x, weight, torch.zeros(1, 1, 16), None)
+    out = forward(x, weight, torch.zeros(1, 1, 16), None)
     assert (out[0, 0] == 3.0).all()
     assert (out[0, 1] == 3.0 * (1.0 + 2.0**-7)).all()
     assert (out[0, 2:] == 0.0).all()
     # Sums are in float32: 256 + 2^-10 would be 256 in bfloat16.
     weight[0, 1], x[0, 0, 0], x[0, 0, 1] = 2.0**-10, 128.0, 1.0
     weight[0, 0] = 2.0
-    assert (bf16.forward(x, weight, torch.zeros(1, 1, 16), None)[0, 0] == 256.0 + 2.0**-10).all()
+    assert (forward(x, weight, torch.zeros(1, 1, 16), None)[0, 0] == 256.0 + 2.0**-10).all()
 
 
 @needs_bf16
@@ -119,20 +124,16 @@ def test_a_matrix_alone_equals_itself_in_a_stack_with_any_number_of_threads(shap
 def test_parts_of_larger_matrices_are_read_and_written_in_place():
     x, weight, bias = numbers(2, 20, 50), numbers(2, 40, 64, seed=1), numbers(2, 1, 64, seed=2)
     grad = numbers(2, 20, 24, seed=3)
-    inputs, some, few = x[..., 5:45], weight[..., :24], bias[..., :24]
+    inputs, some, few = x[..., 5:45], weight[..., 8:32], bias[..., 8:32]
     assert not inputs.is_contiguous()
     plain = through(inputs.contiguous(), some.contiguous(), few.contiguous(), "relu", grad)
-    out = bf16.forward(inputs, some, few, "relu")
-    to_weight, to_bias = torch.zeros(2, 40, 64), torch.zeros(2, 1, 64)
-    to_x = bf16.backward(
-        grad, out, inputs, some, to_weight[..., :24], to_bias[..., :24], "relu", need_x=True
-    )
-    assert torch.equal(out, plain[0])
-    assert torch.equal(to_x, plain[1])
-    torch.testing.assert_close(to_weight[..., :24], plain[2])
-    torch.testing.assert_close(to_bias[..., :24], plain[3])
-    assert (to_weight[..., 24:] == 0.0).all()
-    assert (to_bias[..., 24:] == 0.0).all()
+    found = through(inputs, weight, bias, "relu", grad, columns=(8, 24))
+    assert torch.equal(found[0], plain[0])
+    assert torch.equal(found[1], plain[1])
+    for whole, part in zip(found[2:], plain[2:], strict=True):
+        assert torch.equal(whole[..., 8:32], part)
+        assert (whole[..., :8] == 0.0).all()
+        assert (whole[..., 32:] == 0.0).all()
 
 
 @needs_bf16
@@ -141,7 +142,7 @@ def test_what_is_not_a_number_stays_in_its_row():
     x[0, 3, 5] = torch.nan
     for then in (None, "relu", "tanh"):
         for width in (1, 32):
-            out = bf16.forward(x, weight[..., :width], bias[..., :width], then)
+            out = forward(x, weight, bias, then, columns=(0, width))
             assert out[0, 3].isnan().all()
             assert out.isfinite().sum() == 17 * width
 
@@ -202,27 +203,30 @@ def _isa():
 
 
 @needs_bf16
-def test_arrays_that_do_not_fit_are_refused():
-    def zeros(*shape):
-        return np.zeros(shape, np.float32)
+def test_networks_that_do_not_exist_are_refused():
+    memory = np.zeros(4096, np.float32)
+    at = memory.ctypes.data
 
-    good = [zeros(2, 8, 9), zeros(2, 9, 16), zeros(2, 1, 16), zeros(2, 8, 16)]
-    _core.bf16_forward(*good, None, 1)
-    for place, bad in (
-        (0, zeros(1, 8, 9)),
-        (1, zeros(2, 8, 16)),
-        (2, zeros(2, 1, 15)),
-        (3, zeros(2, 7, 16)),
-        (1, zeros(2, 16, 9).transpose(0, 2, 1)),
+    def layer(features, width, reads=0, then=0):
+        return (at, at, 0, 0, features, width, reads, width, then, at, width, 32, 0, 0, 0, at, 0, 0)
+
+    x = (at, 8, 9, 9, 1, 0, 0)
+    _core.bf16_forward(2, x, [layer(9, 16)], [layer(16, 3)], 1)
+    _core.bf16_backward(1, x, [], [layer(9, 16, then=3)], 0, 1)
+    for inputs, trunk, leaves, why in (
+        (x, [], [], "no such network"),
+        (x, [], [layer(9, 16), layer(9, 16)], "no such network"),
+        (x, [], [layer(8, 16)], "do not fit"),
+        (x, [layer(8, 16)], [layer(16, 3)], "do not fit"),
+        (x, [layer(9, 16)], [layer(16, 3, reads=16)], "do not fit"),
+        (x, [layer(9, 16)], [layer(8, 3), layer(8, 3, reads=8)], "do not fit"),
+        (x, [layer(9, 15)], [layer(15, 3)], "narrow"),
+        (x, [], [layer(9, 16, then=4)], "no such activation"),
+        (x, [], [layer(9, -1)], "do not fit"),
+        ((at, -1, 9, 9, 1, 0, 0), [], [layer(9, 16)], "no such inputs"),
+        ((at, 8, 9, 9, 0, 0, 0), [], [layer(9, 16)], "no such inputs"),
     ):
-        with pytest.raises(ValueError, match=r"fit|contiguous|row"):
-            _core.bf16_forward(*good[:place], bad, *good[place + 1 :], None, 1)
-    with pytest.raises(ValueError, match="must be relu, tanh, elu or None; got 'gelu'"):
-        _core.bf16_forward(*good, "gelu", 1)
-    x, weight, bias, out = good
-    _core.bf16_backward(out, out, x, weight, None, None, None, "elu", 1)
-    for gradients in ((zeros(2, 8, 8), None, None), (None, zeros(2, 9, 15), None)):
-        with pytest.raises(ValueError, match=r"fit|input"):
-            _core.bf16_backward(out, out, x, weight, *gradients, None, 1)
-    with pytest.raises(ValueError, match="output"):
-        _core.bf16_backward(zeros(2, 8, 15), out, x, weight, None, None, bias, None, 1)
+        with pytest.raises(ValueError, match=why):
+            _core.bf16_forward(1, inputs, trunk, leaves, 1)
+        with pytest.raises(ValueError, match=why):
+            _core.bf16_backward(1, inputs, trunk, leaves, 0, 1)

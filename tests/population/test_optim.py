@@ -128,6 +128,26 @@ def test_a_follower_moves_a_part_of_the_way_to_the_new_values():
     torch.testing.assert_close(behind.values, expected)
 
 
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
+    reason="where torch has no fused multiply-add, it rounds twice",
+)
+@pytest.mark.parametrize("rate", [0.0, 0.005, 0.5, 0.7, 1.0])
+def test_a_follower_moves_as_torch_would_move_it_to_the_bit(rate):
+    layer = Linear(Initializer(Keys(range(3))), 37, 41)
+    packed = Packed(layer)
+    adam = Adam(packed, torch.full((3,), 1e-2))
+    behind = Packed(Linear(Initializer(Keys(range(10, 13))), 37, 41))
+    alone = behind.values.clone()
+    for _ in range(3):
+        packed.grads.normal_(generator=torch.Generator().manual_seed(0))
+        layer.weight.grad[1, 0, 0] = torch.inf  # the dead are followed as well
+        adam.step(behind, rate)
+        alone.lerp_(packed.values, rate)
+        assert torch.equal(behind.values, alone)
+    assert adam.alive.tolist() == [True, False, True]
+
+
 def test_parameters_begin_where_whole_vectors_do():
     packed = Packed(Linear(Initializer(Keys(range(3))), 7, 5))
     assert all(p.data_ptr() % 64 == 0 for p in packed.parameters)

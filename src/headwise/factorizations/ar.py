@@ -203,14 +203,14 @@ class ARValue(nn.Module):
         action = torch.zeros(*obs.shape[:-1], self.layout.num_heads, device=obs.device)
         for head in self.prefix.order:
             x = self.prefix.input_of(head, obs, action)
-            raw = by_way_of(self.embedding, self.output, self.encoder.one(head, x), head)
+            raw = by_way_of(self.encoder, self.embedding, self.output, x, head)
             action = with_best(self.layout, head, raw, legal, action)
         return action
 
     def _raw(self, obs: Tensor, action: Tensor) -> Tensor:
         """Advantages before they are centred, (..., H, B, K)."""
-        features = self.encoder(self.prefix.inputs(obs, action))
-        return by_way_of(self.embedding, self.output, features)
+        x = self.prefix.inputs(obs, action)
+        return by_way_of(self.encoder, self.embedding, self.output, x)
 
     def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
         """V: the advantages of the best options are zero."""

@@ -50,7 +50,7 @@ class ValueCritic(nn.Module):
     def _columns(self, obs: Tensor) -> Tensor:
         """The values (..., B, 1) of what the networks see."""
         if self.embedding is not None:
-            return by_way_of(self.embedding, self.output, self.encoder(obs))
+            return by_way_of(self.encoder, self.embedding, self.output, obs)
         columns: Tensor = self.encoder(obs, self.output)
         return columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -28,6 +29,11 @@ class Columns:
     """What is then added, (Z,)."""
     column_of: Tensor
     """Where each head's numbers begin, (H,)."""
+
+    @cached_property
+    def table(self) -> Tensor:
+        """Match, scale and shift, (3, Z)."""
+        return torch.stack([self.match, self.scale, self.shift])
 
     @classmethod
     def of_numbers(cls, count: int, device: torch.device) -> Columns:

@@ -10,6 +10,12 @@ from torch import Tensor
 from headwise.errors import ConfigError
 from headwise.factorizations.join import Columns, can_join, joined, joined_on, relaxed
 from headwise.factorizations.layout import Layout
+from headwise.factorizations.options_compiled import (
+    can_compile,
+    embed_actions,
+    is_compiled,
+    relax_options,
+)
 from headwise.factorizations.soft import TWINS, straight_through, twice
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec, Choice
@@ -105,6 +111,8 @@ class Prefix:
         """Inputs of twin critics that see the whole action, (..., 2, B, O + Z)."""
         if self._can_join(obs):
             return joined(self.columns, obs, action, self._everything)
+        if self._can_embed(obs, action):
+            return twice(embed_actions(self.columns, obs, action))
         return twice(torch.cat([obs, self.embed(action)], dim=-1))
 
     def relaxed_for_twins(
@@ -121,6 +129,10 @@ class Prefix:
         """
         if self._can_join(obs):
             return relaxed(self.columns, self.layout, obs, log_probs, noise, temperature, action)
+        if can_compile(self.layout, obs) and self._can_embed(obs):
+            return relax_options(
+                self.columns, self.layout, obs, log_probs, noise, temperature, action
+            )
         options = straight_through(log_probs, noise.reshape(log_probs.shape), temperature)
         return twice(torch.cat([obs, self.embed_relaxed(options, action)], dim=-1))
 
@@ -148,6 +160,11 @@ class Prefix:
 
     def _can_join(self, obs: Tensor) -> bool:
         return can_join(obs) and not self.layout.is_conditional
+
+    def _can_embed(self, *given: Tensor) -> bool:
+        """Whether the compiled module can do it; there is no gradient by what is given."""
+        plain = not self.layout.is_conditional and all(map(is_compiled, given))
+        return plain and not (torch.is_grad_enabled() and any(x.requires_grad for x in given))
 
     def _as_columns(self) -> Columns:
         options = torch.ones(len(self._values), device=self.layout.device)

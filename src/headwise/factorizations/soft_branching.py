@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.heads import FEW, chosen, pick_options
 from headwise.factorizations.join import Columns, can_join, joined
+from headwise.factorizations.options_compiled import can_compile, soft_options
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft import TWINS, log_sum, temperatures_of, twice
 from headwise.factorizations.soft_options import OptionsSoft
@@ -95,11 +96,12 @@ class BranchingSoft(OptionsSoft):
     ) -> Tensor:
         """V plus the mixture of the advantages of the options taken, (P, 2, B, 1)."""
         numbers = self.layout.range_columns(action) if self.layout.num_ranges else None
-        value, flat, embedding = self._outputs(critic, obs, numbers)
         allowed = None if legal is None else legal.unsqueeze(-4)
         in_use = twice(self._in_use(action)) if self.layout.is_conditional else None
         if critic.mixer is None:
+            value, flat = critic.net(self._inputs(obs, numbers))
             return chosen_values(self.layout, value, flat, twice(action), allowed, in_use=in_use)
+        value, flat, embedding = self._outputs(critic, obs, numbers)
         options = twice(self.layout.choice_numbers(action))
         picked = chosen_centred(self.layout, flat, options, allowed)
         mixed: Tensor = critic.mixer(picked if in_use is None else picked * in_use, embedding)
@@ -137,7 +139,7 @@ class BranchingSoft(OptionsSoft):
         if not self._is_plain(critic, obs, legal):
             return super()._soft(critic, obs, uniform, alpha, legal)
         numbers, of_ranges = self._draw_judged(obs, uniform)
-        value, flat, _ = self._outputs(critic, obs, numbers)
+        value, flat = critic.net(self._inputs(obs, numbers))
         return *soft_branches(self.layout, flat, value, of_ranges, alpha), None
 
     def _over_options(
@@ -149,6 +151,10 @@ class BranchingSoft(OptionsSoft):
         alpha: Tensor,
         legal: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
+        if critic.mixer is None and legal is None and can_compile(self.layout, obs):
+            value, flat = critic.net(self._inputs(obs, numbers))
+            total, entropy = soft_options(self.layout, value, flat, alpha)
+            return total.unsqueeze(-1), entropy, None
         value, flat, embedding = self._outputs(critic, obs, numbers)
         advantage = self._centred(flat, legal)
         t = self._t(alpha)

@@ -53,16 +53,16 @@ class ChainCritics(nn.Module):
 
     def state_value(self, x: Tensor) -> Tensor:
         """V of the inputs of both (P, 2, B, F), (P, 2, B)."""
-        return by_way_of(self.state_embedding, self.value, self.state(x)).squeeze(-1)
+        return by_way_of(self.state, self.state_embedding, self.value, x).squeeze(-1)
 
     def advantages(self, x: Tensor) -> Tensor:
         """Raw advantages (P, 2, D, B, K) from the inputs of all networks (P, 2, D, B, F)."""
-        return by_way_of(self.embedding, self.advantage, self.encoder(x))
+        return by_way_of(self.encoder, self.embedding, self.advantage, x)
 
     def first_advantage(self, head: int, x: Tensor) -> Tensor:
         """Raw advantages (P, B, K) of one head by the first critic, from its input (P, B, F)."""
         copy = (0, head)  # stacked parameters are (P, 2, D, in, out)
-        return by_way_of(self.embedding, self.advantage, self.encoder.one(copy, x), copy)
+        return by_way_of(self.encoder, self.embedding, self.advantage, x, copy)
 
 
 class ChainSoft(OptionsSoft):

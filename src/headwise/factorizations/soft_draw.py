@@ -10,6 +10,7 @@ from torch import Tensor
 from headwise.factorizations.heads import FEW, Heads, pick_options
 from headwise.factorizations.join import dense_rows
 from headwise.factorizations.layout import Layout
+from headwise.factorizations.options_compiled import draw_heads, draw_heads_back, is_compiled
 from headwise.factorizations.stacks import for_each_head
 
 _ROWS = 64  # of the kernels: rows at a time
@@ -76,7 +77,7 @@ def draw_stack(stack: Any, obs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor
     layout: Layout = stack.layout
     assert not layout.num_choices
     x = for_each_head(obs, layout.num_heads)
-    if _can_fuse(stack, obs, None) and not layout.is_conditional:
+    if obs.device.type == "cuda" and _can_fuse(stack, obs, None) and not layout.is_conditional:
         unit, entropy, _ = _DrawHeads.apply(  # type: ignore[no-untyped-call]
             stack.outputs(x), uniform, layout, stack.spread.bounds, True
         )
@@ -120,7 +121,8 @@ def _entropy(heads: Heads, log_prob: Tensor) -> Tensor:
 def _can_fuse(actor: Any, obs: Tensor, legal: Tensor | None) -> bool:
     spread, layout = actor.spread, actor.layout
     plain = not layout.num_ranges or (spread.kind == "squashed" and spread.from_state)
-    return plain and legal is None and obs.device.type == "cuda" and layout.max_options <= FEW
+    here = obs.device.type == "cuda" or is_compiled(obs)
+    return plain and legal is None and here and layout.max_options <= FEW
 
 
 def _drawn_at_once(actor: Any, obs: Tensor, uniform: Tensor) -> Drawn:
@@ -134,7 +136,8 @@ class _DrawHeads(torch.autograd.Function):
     """From a network's outputs to actions in one kernel, and one on the way back.
 
     In tensor operations it is about twenty, and as many on the way back. Outputs are (P, B, W), or
-    stacked, (P, H, B, W): those of a network for each head, all of them Ranges.
+    stacked, (P, H, B, W): those of a network for each head, all of them Ranges. On the CPU the
+    kernels are the compiled module's, which takes no stacks.
     """
 
     @staticmethod
@@ -142,8 +145,6 @@ class _DrawHeads(torch.autograd.Function):
         ctx: Any, outputs: Tensor, uniform: Tensor, layout: Layout, bounds: tuple[float, float],
         stacked: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        from headwise.factorizations.soft_draw_kernel import draw_heads
-
         outputs, uniform = outputs.contiguous(), dense_rows(uniform)
         stack, options, numbers = uniform.shape[:-1], layout.num_choices, layout.num_ranges
         unit, entropy = torch.empty((2, *stack, layout.num_heads), device=outputs.device).unbind(0)
@@ -153,12 +154,19 @@ class _DrawHeads(torch.autograd.Function):
         ctx.layout, ctx.half, ctx.grid = layout, half, (-(-rows // _ROWS), layout.num_heads)
         ctx.stacked = stacked
         ctx.sizes = (rows, stack[-1], outputs.shape[-1], options, numbers, layout.max_options)
-        draw_heads[ctx.grid](
-            outputs, uniform, uniform.stride(-2), layout.bounds, layout.choices, layout.ranges,
-            unit, entropy, log_probs, spread, *ctx.sizes, bounds[0], half, STACKED=stacked,
-            ROWS=_ROWS,
-        )  # fmt: skip
-        ctx.save_for_backward(outputs, unit, entropy, log_probs, spread)
+        found = (unit, entropy, log_probs, spread)
+        if outputs.device.type == "cpu":
+            draw_heads(layout, outputs, uniform, bounds[0], half, found)
+        else:
+            from headwise.factorizations import soft_draw_kernel
+
+            soft_draw_kernel.draw_heads[ctx.grid](
+                outputs, uniform, uniform.stride(-2), layout.bounds, layout.choices, layout.ranges,
+                *found, *ctx.sizes, bounds[0], half, STACKED=stacked, ROWS=_ROWS,
+            )  # fmt: skip
+        ctx.save_for_backward(outputs, *found)
+        if not numbers:  # options have no gradient
+            ctx.mark_non_differentiable(unit)
         ctx.set_materialize_grads(False)
         return unit, entropy, log_probs
 
@@ -166,16 +174,20 @@ class _DrawHeads(torch.autograd.Function):
     def backward(
         ctx: Any, by_unit: Tensor | None, by_entropy: Tensor | None, by_log_probs: Tensor | None
     ) -> tuple[Tensor, None, None, None, None]:
-        from headwise.factorizations.soft_draw_kernel import draw_heads_back
-
         saved, layout = ctx.saved_tensors, ctx.layout
         to_outputs = torch.empty_like(saved[0])
-        slopes = [
+        if to_outputs.device.type == "cpu":
+            slopes = (by_unit, by_entropy, by_log_probs)
+            draw_heads_back(layout, saved, slopes, ctx.half, to_outputs)
+            return to_outputs, None, None, None, None
+        from headwise.factorizations import soft_draw_kernel
+
+        given = [
             to_outputs if by is None else by.contiguous()  # what is not there is not read
             for by in (by_unit, by_entropy, by_log_probs)
         ]
-        draw_heads_back[ctx.grid](
-            *saved, *slopes, layout.bounds, layout.choices, layout.ranges, to_outputs,
+        soft_draw_kernel.draw_heads_back[ctx.grid](
+            *saved, *given, layout.bounds, layout.choices, layout.ranges, to_outputs,
             *ctx.sizes, ctx.half, UNIT=by_unit is not None, ENTROPY=by_entropy is not None,
             LOG_PROBS=by_log_probs is not None and layout.num_choices > 0, STACKED=ctx.stacked,
             ROWS=_ROWS,

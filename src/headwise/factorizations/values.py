@@ -13,6 +13,7 @@ from headwise.factorizations.base import Blueprint
 from headwise.factorizations.centring import Given, best_of_all, best_of_one, centred, fits
 from headwise.factorizations.heads import chosen
 from headwise.factorizations.layout import Layout
+from headwise.factorizations.options_compiled import can_compile, centre_options
 from headwise.nets import Dueling
 
 
@@ -35,6 +36,8 @@ def chosen_centred(
     """
     if fits(layout, flat):
         return centred(None, flat, Given(layout, options, in_use=in_use, legal=legal))
+    if in_use is None and legal is None and can_compile(layout, flat):
+        return centre_options(layout, None, flat, options, sums=False)
     picked = chosen(max_centred(layout, layout.pad(flat), legal), options.long())
     return picked if in_use is None else picked * in_use
 
@@ -66,6 +69,9 @@ def chosen_values(
     if fits(layout, advantage):
         given = Given(layout, options, stacked, sums, in_use=in_use, legal=legal)
         return centred(value, advantage, given)
+    plain = not stacked and in_use is None and legal is None
+    if plain and can_compile(layout, advantage):
+        return centre_options(layout, value, advantage, options, sums=sums)
     padded = advantage.movedim(-3, -2) if stacked else layout.pad(advantage)
     picked = chosen(max_centred(layout, padded, legal), options.long())
     if in_use is not None:

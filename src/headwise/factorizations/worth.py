@@ -9,6 +9,7 @@ from torch import Tensor
 
 from headwise.factorizations.join import dense_rows
 from headwise.factorizations.layout import Layout
+from headwise.factorizations.options_compiled import is_compiled, lesser_worth, lesser_worth_back
 from headwise.factorizations.soft import temperatures_of
 
 _BLOCK, _ROWS, _MOST_AT_ONCE = 256, 64, 4096  # of the kernels
@@ -16,7 +17,7 @@ _BLOCK, _ROWS, _MOST_AT_ONCE = 256, 64, 4096  # of the kernels
 
 def lesser(values: Tensor) -> Tensor:
     """The less hopeful of twin values (P, 2, B, G)."""
-    if values.device.type == "cuda":
+    if values.device.type == "cuda" or is_compiled(values):
         return _worth(values, None, None)
     return values.min(-3).values
 
@@ -29,7 +30,7 @@ def worth(values: Tensor, entropy: Tensor, alpha: Tensor) -> Tensor:
         entropy: Of each head, (P, B, H).
         alpha: The temperatures.
     """
-    if values.device.type == "cuda":
+    if values.device.type == "cuda" or is_compiled(values):
         return _worth(values, entropy, alpha)
     return lesser(values) + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
 
@@ -170,33 +171,40 @@ class _Worth(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, entropy: Tensor | None, alpha: Tensor | None) -> Tensor:
-        from headwise.factorizations.worth_kernel import worth as kernel
-
         members, _, *rest = values.shape
         values = values.contiguous()
         out, which = torch.empty((2, members, *rest), device=values.device).unbind(0)
         heads = 0 if alpha is None else alpha.shape[-1]
-        alpha = values if alpha is None else alpha.contiguous()  # what is not there is not read
-        entropy = values if entropy is None else entropy.contiguous()
         ctx.sizes, ctx.grid = (out.numel(), out.numel() // members, heads), _grid(out)
-        kernel[ctx.grid](
-            values, entropy, alpha, out, which, *ctx.sizes, HEADS=heads > 0, BLOCK=_BLOCK
-        )
+        if values.device.type == "cpu":
+            alpha = values.new_empty((members, 0)) if alpha is None else alpha.contiguous()
+            lesser_worth(values, entropy, alpha, out, which)
+        else:
+            from headwise.factorizations.worth_kernel import worth as kernel
+
+            alpha = values if alpha is None else alpha.contiguous()  # what is not there is not read
+            entropy = values if entropy is None else entropy.contiguous()
+            kernel[ctx.grid](
+                values, entropy, alpha, out, which, *ctx.sizes, HEADS=heads > 0, BLOCK=_BLOCK
+            )
         ctx.save_for_backward(alpha, which)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        from headwise.factorizations.worth_kernel import worth_back
-
         (alpha, which), heads = ctx.saved_tensors, ctx.sizes[-1]
         members, *rest = which.shape
         to_values = torch.empty((members, 2, *rest), device=grad.device)
         to_entropy = torch.empty((*which.shape[:-1], heads), device=grad.device)
-        worth_back[ctx.grid](
-            grad.contiguous(), alpha, which, to_values, to_entropy, *ctx.sizes, HEADS=heads > 0,
-            BLOCK=_BLOCK,
-        )  # fmt: skip
+        if grad.device.type == "cpu":
+            lesser_worth_back(grad, alpha, which, to_values, to_entropy)
+        else:
+            from headwise.factorizations.worth_kernel import worth_back
+
+            worth_back[ctx.grid](
+                grad.contiguous(), alpha, which, to_values, to_entropy, *ctx.sizes,
+                HEADS=heads > 0, BLOCK=_BLOCK,
+            )  # fmt: skip
         return to_values, to_entropy if heads else None, None
 
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from headwise.population import Linear
+from headwise.nets.mlp import MLP
+from headwise.population import Linear, bf16
+from headwise.population.at_once import fits_at_once, through
 from headwise.population.layers import Copy, Part
 
 _WIDTHS = (32, 64, 128, 256)
@@ -37,14 +39,20 @@ def fits_branches(features: Tensor, embedding: Part, *outputs: Part) -> bool:
 
 
 def by_way_of(
-    embedding: Linear, output: Linear, features: Tensor, copy: Copy | None = None
+    encoder: MLP, embedding: Linear, output: Linear, x: Tensor, copy: Copy | None = None
 ) -> Tensor:
-    """What an output makes of features (..., B, F) by way of a layer with tanh, (..., B, n).
+    """What an output makes of inputs (..., B, F) by way of an encoder and a layer with tanh.
 
-    With `copy` by one of the copies of both, (P, B, F) to (P, B, n).
+    With `copy` by one of the copies of all three, (P, B, F) to (P, B, n).
     """
+    if bf16.fits(x):
+        trunk = [*encoder.pieces(copy), embedding.piece("tanh", copy)]
+        leaf = output.piece(None, copy)
+        if fits_at_once(trunk, [leaf]):
+            return through(x, trunk, [leaf])[0]
+    features: Tensor = encoder(x) if copy is None else encoder.one(copy, x)
     if features.device.type == "cuda":
-        parts = [x.part() if copy is None else x.part_of(copy) for x in (embedding, output)]
+        parts = [y.part() if copy is None else y.part_of(copy) for y in (embedding, output)]
         if fits_branches(features, *parts):
             return branch(features, *parts)
     if copy is None:

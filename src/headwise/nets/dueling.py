@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from headwise.nets.branches import branch, fits_branches, second_half, two_branches
 from headwise.nets.mlp import MLP
-from headwise.population import Activation, Initializer, Linear
+from headwise.population import Activation, Initializer, Linear, bf16
+from headwise.population.at_once import Piece, fits_at_once, through
 
 
 class Dueling(nn.Module):
@@ -68,16 +69,24 @@ class Dueling(nn.Module):
 
     def value_alone(self, x: Tensor) -> Tensor:
         """The value (..., B) at half the price: without the half above it that advantages need."""
+        half = self.embedding_size // 2
+        alone = self._at_once(x, (0, half), [self.value.piece()])
+        if alone is not None:
+            return alone[0].squeeze(-1)
         features = self.encoder(x)
         if features.device.type == "cuda":
-            parts = self.embedding.part(self.embedding_size // 2), self.value.part()
+            parts = self.embedding.part(half), self.value.part()
             if fits_branches(features, *parts):
                 return branch(features, *parts).squeeze(-1)
-        embedding = self.embedding.first(self.embedding_size // 2, features, "tanh")
+        embedding = self.embedding.first(half, features, "tanh")
         return self.value(embedding).squeeze(-1)  # type: ignore[no-any-return]
 
     def advantages_alone(self, x: Tensor) -> Tensor:
         """The advantages (..., B, num_outputs) without the value."""
+        half = self.embedding_size // 2
+        alone = self._at_once(x, (half, half), [self.advantage.piece()])
+        if alone is not None:
+            return alone[0]
         features = self.encoder(x)
         if features.device.type == "cuda":
             parts = second_half(self.embedding.part()), self.advantage.part()
@@ -89,6 +98,10 @@ class Dueling(nn.Module):
 
     def _branches(self, x: Tensor, *, keep: bool) -> tuple[Tensor, Tensor, Tensor | None]:
         """Value, advantages, and the embedding, which is always there if it is to be kept."""
+        outputs = [self.value.piece(), self.advantage.piece(reads=self.embedding_size // 2)]
+        both = self._at_once(x, None, outputs, keep=keep)
+        if both is not None:
+            return both[0].squeeze(-1), both[1], both[2] if keep else None
         features = self.encoder(x)
         if features.device.type == "cuda":
             parts = self.embedding.part(), self.value.part(), self.advantage.part()
@@ -97,3 +110,20 @@ class Dueling(nn.Module):
         embedding: Tensor = self.embedding(features, "tanh")
         for_value, for_advantage = embedding.chunk(2, dim=-1)
         return self.value(for_value).squeeze(-1), self.advantage(for_advantage), embedding
+
+    def _at_once(
+        self,
+        x: Tensor,
+        units: tuple[int, int] | None,
+        outputs: list[Piece],
+        *,
+        keep: bool = False,
+    ) -> tuple[Tensor, ...] | None:
+        """What outputs make of the inputs by way of some units of the embedding, in one call.
+
+        None where that is not possible: see `headwise.population.at_once`.
+        """
+        if not bf16.fits(x):
+            return None
+        trunk = [*self.encoder.pieces(), self.embedding.piece("tanh", columns=units)]
+        return through(x, trunk, outputs, keep=keep) if fits_at_once(trunk, outputs) else None

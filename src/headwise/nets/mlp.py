@@ -8,7 +8,8 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from headwise.nets.two_layers import fits_output, fits_two_layers, two_layers
-from headwise.population import Activation, Initializer, Linear
+from headwise.population import Activation, Initializer, Linear, bf16
+from headwise.population.at_once import Piece, fits_at_once, through
 from headwise.population.layers import Copy, Part
 
 
@@ -51,6 +52,11 @@ class MLP(nn.Module):
         """The same for one of the copies alone: (P, B, in) to (P, B, last)."""
         return self._through(x, output, copy)
 
+    def pieces(self, copy: Copy | None = None) -> list[Piece]:
+        """Its layers as parts of a network that is one call; see `headwise.population.at_once`."""
+        layers = (layer for layer in self.layers if isinstance(layer, Linear))
+        return [layer.piece(self.activation, copy) for layer in layers]
+
     def _through(self, x: Tensor, output: Linear | None, copy: Copy | None) -> Tensor:
         layers = [layer for layer in self.layers if isinstance(layer, Linear)]
         if x.device.type == "cuda" and len(layers) == 2:
@@ -60,6 +66,13 @@ class MLP(nn.Module):
                 if last is not None and fits_output(last):
                     return two_layers(x, first, second, self.activation, last)
                 x, layers = two_layers(x, first, second, self.activation), []
+        elif bf16.fits(x):
+            pieces = self.pieces(copy)
+            if output is not None:
+                pieces.append(output.piece(None, copy))
+            trunk, leaf = pieces[:-1], pieces[-1:]
+            if leaf and fits_at_once(trunk, leaf):
+                return through(x, trunk, leaf)[0]
         for layer in layers:
             x = layer(x, self.activation) if copy is None else layer.one(copy, x, self.activation)
         if output is None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.population import bf16
+from headwise.population.at_once import Piece, through
 from headwise.population.keys import Keys, Stream, to_normal
 from headwise.population.packing import gradients_go_straight
 from headwise.population.steady import elu, tanh_
@@ -87,6 +88,8 @@ class Linear(nn.Module):
 
     def first(self, count: int, x: Tensor, then: Activation | None = None) -> Tensor:
         """The first `count` outputs alone: (P, *copies, B, in) to (P, *copies, B, count)."""
+        if bf16.fits(x):
+            return through(x, (), [self.piece(then, columns=(0, count))])[0]
         stack = x.shape[:-2]
         if len(stack) > 1:
             x = x.flatten(0, -3)
@@ -99,7 +102,26 @@ class Linear(nn.Module):
 
     def one(self, copy: Copy, x: Tensor, then: Activation | None = None) -> Tensor:
         """The same for one of the copies alone: (P, B, in) to (P, B, out)."""
+        if bf16.fits(x):
+            return through(x, (), [self.piece(then, copy)])[0]
         return _affine(x, self.part_of(copy), then)
+
+    def piece(
+        self,
+        then: Activation | None = None,
+        copy: Copy | None = None,
+        *,
+        columns: tuple[int, int] | None = None,
+        reads: int = 0,
+    ) -> Piece:
+        """The layer, or some of it, as a part of a network that is one call; see `at_once`."""
+        number = None
+        if copy is not None:
+            number = 0
+            copies = self.weight.shape[1:-2]
+            for at, size in zip(copy if isinstance(copy, tuple) else (copy,), copies, strict=True):
+                number = number * size + at
+        return Piece(self.weight, self.bias, then, number, columns, reads)
 
     def part(self, count: int | None = None) -> Part:
         """All copies' parameters, or those of the first `count` outputs."""
@@ -154,9 +176,6 @@ def _affine(x: Tensor, part: Part, then: Activation | None) -> Tensor:
 def _forward(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -> Tensor:
     if x.device.type == "cuda":
         return _forward_kernels(x, weight, bias, then)
-    if bf16.fits(x):
-        out = bf16.forward(x, weight, bias, None if then == "elu" else then)
-        return elu(out) if then == "elu" else out
     # A product with a single column is another routine for one matrix than for many; a sum along
     # the row is the same for all.
     if weight.shape[-1] == 1:
@@ -235,7 +254,6 @@ class _Affine(torch.autograd.Function):
         out = _forward(x, weight, bias, then)
         ctx.save_for_backward(x, weight, out)
         ctx.then, ctx.to_weight, ctx.to_bias = then, to_weight, to_bias
-        ctx.bf16 = bf16.fits(x)
         return out
 
     @staticmethod
@@ -243,8 +261,6 @@ class _Affine(torch.autograd.Function):
         x, weight, out = ctx.saved_tensors
         need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
         grad = grad.contiguous()
-        if ctx.bf16:
-            return _back_in_bf16(ctx, grad)
         for_bias: Tensor | None = None
         if grad.device.type == "cuda" and ctx.to_weight is not None:
             grad = _back_kernels(grad, out, ctx.to_bias if need_bias else None, ctx.then)
@@ -273,22 +289,6 @@ class _Affine(torch.autograd.Function):
                 ctx.to_bias.add_(for_bias)
             for_weight = for_bias = None
         return to_x, for_weight, for_bias, None, None, None
-
-
-def _back_in_bf16(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    x, weight, out = ctx.saved_tensors
-    need_x, need_weight, need_bias = ctx.needs_input_grad[:3]
-    straight = ctx.to_weight is not None
-    to_weight, to_bias = ctx.to_weight, ctx.to_bias
-    if not straight:
-        to_weight = torch.zeros_like(weight)
-        to_bias = torch.zeros_like(weight[..., :1, :])
-    to_weight = to_weight if need_weight else None
-    to_bias = to_bias if need_bias else None
-    to_x = bf16.backward(grad, out, x, weight, to_weight, to_bias, ctx.then, need_x=need_x)
-    if straight:
-        to_weight = to_bias = None
-    return to_x, to_weight, to_bias, None, None, None
 
 
 class LayerNorm(nn.Module):

@@ -66,10 +66,10 @@ class Adam:
             return
         self.clock.advance()
         if kind == "cpu":
-            self._step_compiled()
-        else:
-            self._step_tensors()
-            self.packed.zero_grad()
+            self._step_compiled(follower, rate)
+            return
+        self._step_tensors()
+        self.packed.zero_grad()
         if follower is not None:
             follower.move_towards(self.packed, rate)
 
@@ -91,7 +91,7 @@ class Adam:
             FOLLOWED=follower is not None, BLOCK=_BLOCK, PARTS=1 << (each - 1).bit_length(),
         )  # fmt: skip
 
-    def _step_compiled(self) -> None:
+    def _step_compiled(self, follower: Packed | None, rate: float) -> None:
         from headwise import _core
 
         _core.adam_step(
@@ -108,6 +108,8 @@ class Adam:
             *self.betas,
             self.eps,
             self.max_norm or 0.0,
+            None if follower is None else follower.values.numpy(),
+            rate,
         )
 
     @torch.no_grad()
