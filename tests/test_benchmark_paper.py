@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -56,6 +57,18 @@ def test_seconds_by_hand(packs):
     assert "1 of 220 cells (5 runs)" in text
     assert "219 cells are not in it" in text
     assert "Projected: 3 min one population at a time; 2 min with 16 at once" in text
+
+
+def test_a_rollout_counts_whole_or_not_at_all(monkeypatch):
+    """Three of eight steps in 6 s, and half of another that is not counted."""
+    loop = SimpleNamespace(updates=5, env_steps=100)
+    monkeypatch.setattr(paper.time, "perf_counter", lambda: 10.0)
+    since = paper.Since(loop)
+    since.look(11.0)
+    assert (since.seconds, since.steps) == (0.0, 0)
+    for now, loop.updates, loop.env_steps in ((12.0, 6, 108), (16.0, 8, 124), (18.0, 8, 128)):
+        since.look(now)
+    assert (since.seconds, since.steps) == (6.0, 24)
 
 
 def test_the_whole_study_is_asked_for(packs):
