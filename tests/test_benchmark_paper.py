@@ -94,12 +94,25 @@ def test_cells_are_measured_alone_and_together(tiny, monkeypatch):
     first, second = paper.Bench("cpu", at_once=2, seconds=0.01).measure(chosen)
     assert [cell.pack for cell in (*first, *second)] == chosen
     for cell in first:
-        assert min(cell.alone, cell.together, cell.building, cell.reporting) > 0.0
+        assert min(cell.alone, cell.together, cell.reporting) > 0.0
+        assert cell.building >= 0.0  # a difference of two measurements
         assert cell.at_once == 2
     assert "it is not installed" in second[0].trouble
     text = paper.report([], [*first, *second], 3, 2, 1.0, "here", "cpu")
     assert "2 of 3 cells" in text
     assert "1 cells are not in it. it is not installed" in text
+
+
+def test_what_is_built_is_less_by_the_steps_that_it_takes(tiny, monkeypatch):
+    chosen = [of_kind(tiny, "shoot-dep", "dqn", "vdn")]
+
+    def building(pace):
+        monkeypatch.setattr(paper, "seconds_per_step", lambda loop, seconds: pace)
+        ((cell,),) = paper.Bench("cpu", at_once=1, seconds=0.01).measure(chosen)
+        return cell.building
+
+    assert building(pace=0.0) > 0.0
+    assert building(pace=1000.0) == 0.0
 
 
 def test_what_goes_wrong_in_a_turn_is_told(tiny, monkeypatch):
