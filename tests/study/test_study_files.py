@@ -19,6 +19,7 @@ CELLS = {  # and seeds
     "importance_recovery": (16, 5),
     "lambda_sweep": (20, 8),
     "joint_options": (8, 5),
+    "target_entropy": (45, 3),
     "paper": (220, 5),
     "demo": (14, 8),
     "learning": (48, 3),
@@ -80,6 +81,12 @@ def test_lambdas_of_a_critic_train_together():
     packs = pack_runs(load_study("lambda_sweep").runs(), max_members=40)
     assert [len(pack.runs) for pack in packs] == [40] * 4
     assert set(packs[0].settings()["gae_lambda"]) == {0.0, 0.5, 0.9, 0.95, 1.0}
+
+
+def test_target_entropies_of_a_cell_train_together():
+    packs = pack_runs(load_study("target_entropy").runs())
+    assert [len(pack.runs) for pack in packs] == [9] * 15
+    assert set(packs[0].settings()["target_entropy"]) == {0.5, 0.2, 0.1}
 
 
 # --- the paper ----------------------------------------------------------------------------------
