@@ -6,6 +6,7 @@ the CPU and as oracles.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from headwise.factorizations.layout import Layout
 from headwise.population import even_rows
+from headwise.population.warps import warps_for
 
 _MOST_AT_ONCE = 4096
 
@@ -156,7 +158,8 @@ def _best(
 
 
 def _blocks(heads: int, most: int) -> dict[str, int]:
-    return {"HEADS": 1 << (heads - 1).bit_length(), "OPTIONS": 1 << (most - 1).bit_length()}
+    lanes = {"HEADS": 1 << (heads - 1).bit_length(), "OPTIONS": 1 << (most - 1).bit_length()}
+    return {**lanes, "num_warps": warps_for(math.prod(lanes.values()))}
 
 
 def _in_rows(x: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from headwise.errors import ConfigError
 from headwise.factorizations.layout import Layout
 from headwise.population import even_rows, member_mean
+from headwise.population.warps import warps_for
 from headwise.spaces import ActionSpec
 
 TWINS = 2
@@ -157,6 +158,7 @@ def _relax_kernel(log_probs: Tensor, uniform: Tensor, temperature: Tensor) -> tu
     relax[(hard.numel() // options,)](
         log_probs.contiguous(), uniform, uniform.stride(-2), temperature, hard, soft,
         hard.numel(), heads, options, OPTIONS=1 << (options - 1).bit_length(),
+        num_warps=warps_for(options),
     )  # fmt: skip
     return hard, soft
 

@@ -11,6 +11,7 @@ from headwise.factorizations.join import dense_rows
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.options_compiled import is_compiled, lesser_worth, lesser_worth_back
 from headwise.factorizations.soft import temperatures_of
+from headwise.population.warps import warps_for
 
 _BLOCK, _ROWS, _MOST_AT_ONCE = 256, 64, 4096  # of the kernels
 
@@ -225,11 +226,14 @@ class _SoftBranches(torch.autograd.Function):
         which = torch.empty(members, rows, dtype=torch.int32, device=flat.device)
         ctx.tables = layout.bounds, layout.choices, layout.ranges
         ctx.sizes = rows, width, layout.num_choices, layout.num_ranges
+        heads = 1 << (layout.num_choices - 1).bit_length()
+        most = 1 << (layout.max_options - 1).bit_length()
         ctx.blocks = {
             "STACKED": stacked,
-            "HEADS": 1 << (layout.num_choices - 1).bit_length(),
-            "MOST": 1 << (layout.max_options - 1).bit_length(),
+            "HEADS": heads,
+            "MOST": most,
             "RANGES": 1 << (max(layout.num_ranges, 1) - 1).bit_length(),
+            "num_warps": warps_for(heads * most),
         }
         kernel[(members * rows,)](
             flat, value, alpha, of_ranges.contiguous(), *ctx.tables, total, entropy, which,

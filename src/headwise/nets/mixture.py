@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from headwise.population import elu
+from headwise.population.warps import warps_for
 
 
 def mixture(advantage: Tensor, first: Tensor, second: Tensor, base: Tensor | None = None) -> Tensor:
@@ -104,7 +105,7 @@ class _MixtureKernels(torch.autograd.Function):
         mixed = torch.empty(advantage.shape[:-1], device=advantage.device)
         mix[(mixed.numel(),)](
             advantage, first, second, mixed if base is None else base.contiguous(), hidden, mixed,
-            *_sizes(advantage, second), BASE=base is not None, UNITS=_units(second),
+            *_sizes(advantage, second), BASE=base is not None, **_units(second),
         )  # fmt: skip
         ctx.save_for_backward(advantage, first, second, hidden)
         return mixed
@@ -118,7 +119,7 @@ class _MixtureKernels(torch.autograd.Function):
         found = [torch.empty_like(x) for x in (advantage, first, second)]
         mix_back[(grad.numel(),)](
             grad, advantage, first, second, hidden, *found,
-            *_sizes(advantage, second), UNITS=_units(second),
+            *_sizes(advantage, second), **_units(second),
         )  # fmt: skip
         return *found, grad if ctx.needs_input_grad[3] else None
 
@@ -129,7 +130,7 @@ def _slope_kernel(advantage: Tensor, first: Tensor, second: Tensor) -> Tensor:
     advantage, first, second = (x.contiguous() for x in (advantage, first, second))
     slope = torch.empty_like(advantage)
     mix_slope[(second[..., 0].numel(),)](
-        advantage, first, second, slope, *_sizes(advantage, second), UNITS=_units(second)
+        advantage, first, second, slope, *_sizes(advantage, second), **_units(second)
     )
     return slope
 
@@ -142,8 +143,9 @@ def _sizes(advantage: Tensor, second: Tensor) -> tuple[int, int]:
     return advantage.shape[-1], second.shape[-1]
 
 
-def _units(second: Tensor) -> int:
-    return 1 << (second.shape[-1] - 1).bit_length()
+def _units(second: Tensor) -> dict[str, int]:
+    units = 1 << (second.shape[-1] - 1).bit_length()
+    return {"UNITS": units, "num_warps": warps_for(units)}
 
 
 def _is_compiled(x: Tensor) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from headwise.algorithms.base import ReplayBatch
 from headwise.population import along, take_rows
+from headwise.population.warps import warps_for
 from headwise.training.transition import Transition
 
 _NUMBERS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
@@ -99,6 +100,7 @@ class Replay:
             step.next_obs.contiguous(), step.terminated.contiguous(), step.truncated.contiguous(),
             step.valid.contiguous(), self.rows, self._store.shape[-1], width, action.shape[-1],
             OBS=_power_of_two(width), ACTION=_power_of_two(action.shape[-1]),
+            num_warps=warps_for(width),
         )  # fmt: skip
 
     def cut(self) -> None:
@@ -166,7 +168,7 @@ class Replay:
         draw[(members, batch)](
             self._store, self._next, self._count, uniform.contiguous(), gamma, drawn, discount,
             self.rows, self.num_slots, width, batch, self._places["terminated"][0].start,
-            WIDTH=_power_of_two(width),
+            WIDTH=_power_of_two(width), num_warps=warps_for(width),
         )  # fmt: skip
         return self._drawn(drawn, discount)
 
