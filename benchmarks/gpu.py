@@ -25,7 +25,7 @@ CELLS = (
 )
 MEMBERS = (1, 5, 64)
 POPULATIONS = (1, 8, 16)
-PRECISIONS = {"highest": "float32", "high": "TF32"}
+PRECISIONS = {"high": "TF32", "highest": "float32"}
 
 
 def ready(algorithm: str, factorization: str, view: str, members: int) -> Loop:

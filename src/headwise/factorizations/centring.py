@@ -14,9 +14,9 @@ from torch import Tensor
 
 from headwise.factorizations.layout import Layout
 from headwise.population import even_rows
-from headwise.population.warps import warps_for
 
 _MOST_AT_ONCE = 4096
+_LANES = 512  # options, of all heads and some rows, that a program takes at least
 
 
 def fits(layout: Layout, numbers: Tensor) -> bool:
@@ -81,7 +81,8 @@ class _Centred(torch.autograd.Function):
             kind = "own" if given.stacked and not given.sums else "shared"
         ctx.tensors = (taken, masses, in_use, legal, best, layout.bounds)
         ctx.sizes = (
-            taken.stride(-2), legal_row, stack[-1], advantage.shape[-1], heads, layout.max_options,
+            rows, taken.stride(-2), legal_row, stack[-1], advantage.shape[-1], heads,
+            layout.max_options,
         )  # fmt: skip
         ctx.flags = {
             "STACKED": given.stacked,
@@ -91,7 +92,7 @@ class _Centred(torch.autograd.Function):
             "VALUE": kind,
             "SUMS": given.sums,
         } | _blocks(heads, layout.max_options)
-        ctx.grid, ctx.shape = (rows,), advantage.shape
+        ctx.grid, ctx.shape = (-(-rows // ctx.flags["ROWS"]),), advantage.shape
         ctx.value_shape = None if value is None else value.shape
         where = advantage if value is None else value.contiguous()
         centre[ctx.grid](
@@ -150,16 +151,19 @@ def _best(
     from headwise.factorizations.values_kernel import best_options
 
     advantage, (legal, legal_row), heads = advantage.contiguous(), mask, out.shape[-1]
-    best_options[(out[..., 0].numel(),)](
-        advantage, legal, bounds, out, out.stride(-2), legal_row, out.shape[-2],
+    rows, blocks = out[..., 0].numel(), _blocks(heads, layout.max_options)
+    best_options[(-(-rows // blocks["ROWS"]),)](
+        advantage, legal, bounds, out, rows, out.stride(-2), legal_row, out.shape[-2],
         advantage.shape[-1], heads, layout.max_options,
-        STACKED=stacked, LEGAL=legal.dtype == torch.bool, **_blocks(heads, layout.max_options),
+        STACKED=stacked, LEGAL=legal.dtype == torch.bool, **blocks,
     )  # fmt: skip
 
 
 def _blocks(heads: int, most: int) -> dict[str, int]:
-    lanes = {"HEADS": 1 << (heads - 1).bit_length(), "OPTIONS": 1 << (most - 1).bit_length()}
-    return {**lanes, "num_warps": warps_for(math.prod(lanes.values()))}
+    """What a kernel is compiled for: so many rows a program that its threads are not idle."""
+    a_row = {"HEADS": 1 << (heads - 1).bit_length(), "OPTIONS": 1 << (most - 1).bit_length()}
+    rows = max(_LANES // math.prod(a_row.values()), 1)
+    return {"ROWS": rows, **a_row}
 
 
 def _in_rows(x: Tensor) -> Tensor:

@@ -19,7 +19,9 @@ from headwise.population.layers import Copy, Part
 
 _WIDTHS = (32, 64, 128, 256)
 _MOST_OUTPUTS = 64
-_FEW_ROWS, _ROWS, _STEP = 16, 32, 32  # of the kernels: rows of a program, units at a time
+_FEW_ROWS, _ROWS, _MANY_ROWS = 16, 32, 64  # of a program of the kernels
+_MANY_PROGRAMS = 128  # busy a GPU
+_FEATURES_THERE, _UNITS_BACK = 64, 32  # at a time
 _SUMMED, _TILE = 128, 32  # of the one for biases and outputs
 _PRECISION = "tf32"
 
@@ -165,7 +167,9 @@ class _Branches(torch.autograd.Function):
         to_embedding = torch.empty_like(embedding if by_weights else embedding[:0])
         to_features = torch.empty_like(features if by_inputs else features[:0])
         value, advantage = net.above
-        blocks = _blocks(net, rows)
+        blocks = _blocks(net, rows) | {"STEP": _UNITS_BACK}
+        if rows > _ROWS and copies * rows >= _MANY_PROGRAMS * _MANY_ROWS:
+            blocks["ROWS"] = _MANY_ROWS  # each does more with the weights that it has loaded
         come_back[(copies, -(-rows // blocks["ROWS"]))](
             *slopes, embedding, weight, value.weight, advantage.weight, to_embedding, to_features,
             *weight.stride()[:2], *_strides(value.weight, advantage.weight), rows, net.outputs,
@@ -206,10 +210,11 @@ def _go_out(features: Tensor, net: _Net, *, keep: bool) -> _Found:
 
 def _blocks(net: _Net, rows: int) -> dict[str, Any]:
     value_units = 0 if net.value is None else net.value.weight.shape[-2]
+    features = net.embedding.weight.shape[-2]
     return {
-        "FEATURES": net.embedding.weight.shape[-2], "UNITS": net.units, "VALUE": value_units,
+        "FEATURES": features, "UNITS": net.units, "VALUE": value_units,
         "OUTPUTS": max(1 << (net.outputs - 1).bit_length(), 16) if net.outputs else 16,
-        "STEP": _STEP, "ROWS": _FEW_ROWS if rows <= _FEW_ROWS else _ROWS,
+        "STEP": min(_FEATURES_THERE, features), "ROWS": _FEW_ROWS if rows <= _FEW_ROWS else _ROWS,
         "PRECISION": _PRECISION, "num_warps": 4, "num_stages": 2,
     }  # fmt: skip
 

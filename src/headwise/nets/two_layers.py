@@ -16,7 +16,8 @@ from headwise.population.layers import Part
 
 _MOST_FEATURES, _MOST_OUTPUTS = 128, 64
 _WIDTHS = (32, 64, 128, 256)
-_FEW_ROWS, _ROWS, _STEP = 16, 32, 32  # of the kernels: rows of a program, units at a time
+_FEW_ROWS, _ROWS = 16, 32  # of a program of the kernels
+_UNITS_THERE, _UNITS_BACK = 32, 64  # at a time
 _SUMMED, _TILE = 128, 32  # of the one that adds up: rows at a time, units of a program
 _PRECISION = "tf32"
 
@@ -111,7 +112,7 @@ class _TwoLayers(torch.autograd.Function):
         w1, _, w2, _, w3, _ = _with_last(parameters)
         to_first, to_second = torch.empty_like(first), torch.empty_like(second)
         to_x = torch.empty(x.shape if by_inputs else (0,), device=x.device)
-        some = _some_rows(shape)
+        some = _some_rows(shape, _UNITS_BACK)
         come_back[(shape.copies, -(-shape.rows // some["ROWS"]))](
             grad, first, second, w1, w2, w3, to_first, to_second, to_x, *_strides(w1, w2, w3),
             *sizes, THEN=ctx.then, INPUTS=by_inputs, **shape.blocks, **some,
@@ -140,7 +141,7 @@ def _go_through(
     stored = keep or not shape.outputs
     second = torch.empty((*rows, shape.width) if stored else (0,), device=x.device)
     last = torch.empty((*rows, shape.outputs), device=x.device) if shape.outputs else second
-    some = _some_rows(shape)
+    some = _some_rows(shape, _UNITS_THERE)
     everything = _with_last(parameters)
     go_through[(shape.copies, -(-shape.rows // some["ROWS"]))](
         x, *everything, first, second, last, *_places(x), *_strides(*everything),
@@ -154,10 +155,10 @@ def _with_last(parameters: list[Tensor]) -> list[Tensor]:
     return parameters if len(parameters) > 4 else [*parameters, *parameters[2:]]
 
 
-def _some_rows(shape: _Shape) -> dict[str, int]:
+def _some_rows(shape: _Shape, units: int) -> dict[str, int]:
     """How a kernel that takes rows through the layers divides its work."""
-    few = shape.rows <= _FEW_ROWS
-    return {"ROWS": _FEW_ROWS if few else _ROWS, "STEP": _STEP, "num_warps": 4, "num_stages": 2}
+    rows, step = _FEW_ROWS if shape.rows <= _FEW_ROWS else _ROWS, min(units, shape.hidden)
+    return {"ROWS": rows, "STEP": step, "num_warps": 4, "num_stages": 2}
 
 
 def _power_of_two(size: int) -> int:

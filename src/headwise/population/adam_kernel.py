@@ -28,7 +28,7 @@ def sum_squares(grads, starts, counts, partial, clock, BLOCK: tl.constexpr):
 @triton.jit(do_not_specialize=["blocks_each"])
 def step(
     values, grads, means, squares, followers, starts, counts, members, partial, lr, norm, alive,
-    clock, blocks_each, rate, beta1, beta2, log_beta1, log_beta2, eps, max_norm,
+    clock, blocks_each, rate, beta1, beta2, rest1, rest2, log_beta1, log_beta2, eps, max_norm,
     FOLLOWED: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """One step of each block; its gradients are then zero, and whoever follows has followed."""
@@ -54,19 +54,19 @@ def step(
         start, count = start // 4 * 4, count // 4 * 4
         move(
             values, grads, means, squares, followers, start, count, living, scale, size, spread,
-            rate, beta1, beta2, eps, FOLLOWED, BLOCK,
+            rate, beta1, beta2, rest1, rest2, eps, FOLLOWED, BLOCK,
         )  # fmt: skip
     else:
         move(
             values, grads, means, squares, followers, start, count, living, scale, size, spread,
-            rate, beta1, beta2, eps, FOLLOWED, BLOCK,
+            rate, beta1, beta2, rest1, rest2, eps, FOLLOWED, BLOCK,
         )  # fmt: skip
 
 
 @triton.jit
 def move(
     values, grads, means, squares, followers, start, count, living, scale, size, spread,
-    rate, beta1, beta2, eps, FOLLOWED: tl.constexpr, BLOCK: tl.constexpr,
+    rate, beta1, beta2, rest1, rest2, eps, FOLLOWED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Moves the numbers of a block, if their member lives."""
     lane = tl.arange(0, BLOCK)
@@ -76,8 +76,8 @@ def move(
     mean = tl.load(means + at, mask=inside, other=0.0)
     square = tl.load(squares + at, mask=inside, other=0.0)
     value = tl.load(values + at, mask=inside, other=0.0)
-    mean = beta1 * mean + (1.0 - beta1) * grad
-    square = beta2 * square + (1.0 - beta2) * grad * grad
+    mean = beta1 * mean + rest1 * grad
+    square = beta2 * square + rest2 * grad * grad
     change = mean / (tl.sqrt(square) / spread + eps)
     moves = inside & living
     value = tl.where(living, value - change * size, value)

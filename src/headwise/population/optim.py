@@ -10,7 +10,7 @@ from torch import Tensor
 from headwise.population.clock import Clock
 from headwise.population.packing import Packed
 
-_BLOCK = 1024
+_BLOCK, _WARPS = 512, 2  # of the kernels
 
 
 class Adam:
@@ -81,14 +81,18 @@ class Adam:
         each = self._starts.shape[0] // self.packed.num_members
         partial = torch.empty(grid, device=self.norm.device)
         grads, starts, counts = self.packed.grads, self._starts, self._counts
-        sum_squares[grid](grads, starts, counts, partial, self.clock.now, BLOCK=_BLOCK)
+        sum_squares[grid](
+            grads, starts, counts, partial, self.clock.now, BLOCK=_BLOCK, num_warps=_WARPS
+        )
         beta1, beta2 = self.betas
         step[grid](
             self.packed.values, grads, self.mean, self.square,
             (follower or self.packed).values, starts, counts, self._members,
             partial, self.lr, self.norm, self.alive, self.clock.now, each, rate,
-            beta1, beta2, math.log(beta1), math.log(beta2), self.eps, self.max_norm or 0.0,
+            beta1, beta2, 1.0 - beta1, 1.0 - beta2, math.log(beta1), math.log(beta2), self.eps,
+            self.max_norm or 0.0,
             FOLLOWED=follower is not None, BLOCK=_BLOCK, PARTS=1 << (each - 1).bit_length(),
+            num_warps=_WARPS,
         )  # fmt: skip
 
     def _step_compiled(self, follower: Packed | None, rate: float) -> None:

@@ -12,6 +12,7 @@ from headwise.population import along, take_rows
 from headwise.population.warps import warps_for
 from headwise.training.transition import Transition
 
+_ROWS = 16  # that a program of the kernel draws
 _NUMBERS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
 _MASKS = ("legal", "next_legal")
 _FLAGS = ("terminated", "truncated")
@@ -165,10 +166,10 @@ class Replay:
         width = self._store.shape[-1]
         drawn = torch.empty(members, batch, width, device=uniform.device)
         discount = torch.empty(members, batch, device=uniform.device)
-        draw[(members, batch)](
+        draw[(members, -(-batch // _ROWS))](
             self._store, self._next, self._count, uniform.contiguous(), gamma, drawn, discount,
             self.rows, self.num_slots, width, batch, self._places["terminated"][0].start,
-            WIDTH=_power_of_two(width), num_warps=warps_for(width),
+            ROWS=_ROWS, WIDTH=_power_of_two(width),
         )  # fmt: skip
         return self._drawn(drawn, discount)
 

@@ -44,20 +44,25 @@ def write(
 @triton.jit
 def draw(
     store, following, counts, uniform, gamma, drawn, discount,
-    rows, slots, width, batch, terminated, WIDTH: tl.constexpr,
+    rows, slots, width, batch, terminated, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Row after row (axis 1) of each member's batch (axis 0), from two uniform numbers each."""
+    """Some rows (axis 1) of each member's batch (axis 0), from two uniform numbers each."""
     member = tl.program_id(0)
-    at = member * batch + tl.program_id(1)
-    slot = (tl.load(uniform + 2 * at) * slots).to(tl.int64)
+    number = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    wanted = number < batch
+    at = member * batch + number
+    slot = (tl.load(uniform + 2 * at, mask=wanted, other=0.0) * slots).to(tl.int64)
     count = tl.load(counts + member * slots + slot)
     usable = tl.maximum(count, 1)
-    age = (tl.load(uniform + 2 * at + 1) * usable.to(tl.float32)).to(tl.int64)
+    age = (tl.load(uniform + 2 * at + 1, mask=wanted, other=0.0) * usable.to(tl.float32)).to(
+        tl.int64
+    )
     # The ring begins `count` before the next place to write; a full turn keeps it positive.
     row = (tl.load(following + member * slots + slot) - count + age + rows) % rows
     lane = tl.arange(0, WIDTH)
-    inside = lane < width
+    inside = wanted[:, None] & (lane < width)[None, :]
     source = store + ((member * rows + row) * slots + slot) * width
-    tl.store(drawn + at * width + lane, tl.load(source + lane, mask=inside), mask=inside)
-    ended = tl.load(source + terminated)
-    tl.store(discount + at, tl.load(gamma + member) * (1.0 - ended))
+    numbers = tl.load(source[:, None] + lane[None, :], mask=inside)
+    tl.store(drawn + at[:, None] * width + lane[None, :], numbers, mask=inside)
+    ended = tl.load(source + terminated, mask=wanted, other=0.0)
+    tl.store(discount + at, tl.load(gamma + member) * (1.0 - ended), mask=wanted)
