@@ -6,12 +6,13 @@ import argparse
 import os
 import sys
 
-from benchmarks import envs, gpu, paper, population, scores, training
+from benchmarks import envs, gpu, imitation, paper, population, scores, training
 from headwise.study.executors.streams import MOST
 
 SECTIONS = {
     "envs": envs,
     "gpu": gpu,
+    "imitation": imitation,
     "paper": paper,
     "population": population,
     "scores": scores,

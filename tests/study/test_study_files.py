@@ -20,6 +20,7 @@ CELLS = {  # and seeds
     "lambda_sweep": (20, 8),
     "joint_options": (8, 5),
     "target_entropy": (45, 3),
+    "actor_gradient": (6, 3),
     "paper": (220, 5),
     "demo": (14, 8),
     "learning": (48, 3),

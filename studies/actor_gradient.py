@@ -1,0 +1,41 @@
+"""How should the actor of SAC `shared` learn its options?
+
+    headwise study run actor_gradient
+
+The paper's straight-through gradient relaxes options, ever less: the authors' package stops at a
+softness of 0.01. Beside it: the same gradient that stays softer, and the counterfactual one, which
+asks the critics for every option. HybridShoot in its dependent mode, where SAC over numbers alone
+reaches the best there is; half of the steps of the paper's sweep, all else as there.
+"""
+
+from dataclasses import replace
+
+from headwise.study import Cell, Study
+from paper import cells, smaller, with_budgets, with_hyperparameters
+
+GRADIENTS = {
+    "straight-through": {},
+    "straight-through, softer": {"gumbel_floor": 0.5},
+    "counterfactual": {"actor_gradient": "counterfactual"},
+}
+
+
+def with_gradient(cell: Cell, name: str) -> Cell:
+    """The cell with one of the gradients."""
+    settings = {**cell.settings, **GRADIENTS[name]}
+    return replace(cell, settings=settings, labels={"gradient": name})
+
+
+def make(steps: int = 400_000, seeds: int = 3, smoke: bool = False) -> Study:
+    """The study; `smoke` has every cell with a tiny budget and one seed."""
+    name = "actor_gradient" + ("-smoke" if smoke else "")
+    study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget=False)
+    study = smaller(study).with_seeds(1) if smoke else study.change(steps=steps)
+    study = study.without(algorithm=("dqn", "ppo")).without(view="continuous")
+    study = study.without(environment=("push", "shoot-indep", "lander", "platform"))
+    study = study.without(factorization=("independent", "vdn", "ar", "joint"))
+    return replace(
+        study,
+        cells=tuple(with_gradient(cell, each) for cell in study.cells for each in GRADIENTS),
+        about="Does SAC learn options once it is told what each of them is worth?",
+    )
