@@ -1,7 +1,7 @@
 """What a network can be taught: HybridShoot's scripted player, imitated step by step.
 
 A learner that is told the right action at every step has nothing to explore and nothing to value.
-What it cannot learn even so in as many updates, no algorithm will learn from rewards.
+What is hard for it even so is hard to say for a network, and not for want of samples.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class SAC(OffPolicyConfig):
     name: ClassVar[str] = "sac"
 
     target_entropy: PerMember = 0.5
-    """Entropy that Choice heads should have, as a fraction of the largest. Lower it where good play
-    is nearly deterministic: 0.1 or 0.2 for a few hundred options with one right answer."""
+    """Entropy that Choice heads should have, as a fraction of the largest. 0.5 is the paper's; 0.2
+    was better where critics draw the options (vdn) and good play is nearly deterministic."""
     target_entropy_end: PerMember | None = None
     """What the fraction becomes in the end; None leaves it as it is."""
     target_entropy_share: float = 1.0
