@@ -1,7 +1,7 @@
 """What a network can be taught: HybridShoot's scripted player, imitated step by step.
 
 A learner that is told the right action at every step has nothing to explore and nothing to value.
-What is hard for it even so is hard to say for a network, and not for want of samples.
+What it cannot do even so is hard to represent, and not for want of exploration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TASKS = tuple(
 UPDATES = (2_500, 10_000, 20_000)
 BATCH, EPISODES = 256, 1024
 NUMBERS_WEIGH = 10.0
-"""A miss by the radius of a target is then about as bad as a wrong option."""
+"""Errors of numbers from -1 to 1, squared, are small beside the surprise of options."""
 
 
 class Imitator:

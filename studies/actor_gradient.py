@@ -10,7 +10,7 @@ reaches the best there is; half of the steps of the paper's sweep, all else as t
 
 from dataclasses import replace
 
-from headwise.study import Cell, Study
+from headwise.study import Study
 from paper import cells, smaller, with_budgets, with_hyperparameters
 
 GRADIENTS = {
@@ -18,12 +18,6 @@ GRADIENTS = {
     "straight-through, softer": {"gumbel_floor": 0.5},
     "counterfactual": {"actor_gradient": "counterfactual"},
 }
-
-
-def with_gradient(cell: Cell, name: str) -> Cell:
-    """The cell with one of the gradients."""
-    settings = {**cell.settings, **GRADIENTS[name]}
-    return replace(cell, settings=settings, labels={"gradient": name})
 
 
 def make(steps: int = 400_000, seeds: int = 3, smoke: bool = False) -> Study:
@@ -34,8 +28,12 @@ def make(steps: int = 400_000, seeds: int = 3, smoke: bool = False) -> Study:
     study = study.without(algorithm=("dqn", "ppo")).without(view="continuous")
     study = study.without(environment=("push", "shoot-indep", "lander", "platform"))
     study = study.without(factorization=("independent", "vdn", "ar", "joint"))
+    variants = [
+        study.change(settings=settings, labels={"gradient": name})
+        for name, settings in GRADIENTS.items()
+    ]
     return replace(
         study,
-        cells=tuple(with_gradient(cell, each) for cell in study.cells for each in GRADIENTS),
+        cells=tuple(cell for variant in variants for cell in variant.cells),
         about="Does SAC learn options once it is told what each of them is worth?",
     )

@@ -10,16 +10,10 @@ cell's runs of all fractions and seeds can train in one population.
 
 from dataclasses import replace
 
-from headwise.study import Cell, Study
+from headwise.study import Study
 from paper import cells, smaller, with_budgets, with_hyperparameters
 
 FRACTIONS = (0.5, 0.2, 0.1)
-
-
-def with_fraction(cell: Cell, fraction: float) -> Cell:
-    """The cell with another target."""
-    settings = {**cell.settings, "target_entropy": fraction}
-    return replace(cell, settings=settings, labels={"target_entropy": f"{fraction:g}"})
 
 
 def make(seeds: int = 3, smoke: bool = False) -> Study:
@@ -30,8 +24,12 @@ def make(seeds: int = 3, smoke: bool = False) -> Study:
         study = smaller(study).with_seeds(1)
     study = study.without(algorithm=("dqn", "ppo")).without(environment=("push", "lander"))
     study = study.without(view="continuous").without(factorization=("independent", "ar"))
+    variants = [
+        study.change(settings={"target_entropy": each}, labels={"target_entropy": f"{each:g}"})
+        for each in FRACTIONS
+    ]
     return replace(
         study,
-        cells=tuple(with_fraction(cell, each) for cell in study.cells for each in FRACTIONS),
+        cells=tuple(cell for variant in variants for cell in variant.cells),
         about="Does SAC learn options once it is asked for less entropy?",
     )

@@ -90,6 +90,18 @@ def test_target_entropies_of_a_cell_train_together():
     assert set(packs[0].settings()["target_entropy"]) == {0.5, 0.2, 0.1}
 
 
+def test_gradients_differ_in_what_their_names_say():
+    found = {
+        run.labels["gradient"]: (run.settings["actor_gradient"], run.settings["gumbel_floor"])
+        for run in load_study("actor_gradient").runs()
+    }
+    assert found == {
+        "straight-through": ("straight_through", 0.01),
+        "straight-through, softer": ("straight_through", 0.5),
+        "counterfactual": ("counterfactual", 0.01),
+    }
+
+
 # --- the paper ----------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from headwise.population.layers import Copy, Part
 _WIDTHS = (32, 64, 128, 256)
 _MOST_OUTPUTS = 64
 _FEW_ROWS, _ROWS, _MANY_ROWS = 16, 32, 64  # of a program of the kernels
-_MANY_PROGRAMS = 128  # busy a GPU
+_MANY_PROGRAMS = 128  # keep a GPU busy
 _FEATURES_THERE, _UNITS_BACK = 64, 32  # at a time
 _SUMMED, _TILE = 128, 32  # of the one for biases and outputs
 _PRECISION = "tf32"
