@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from headwise.nets import Dueling
-from headwise.nets.branches import branch, fits_branches, second_half, two_branches
+from headwise.nets.branches import (
+    _MANY_PROGRAMS,
+    _MANY_ROWS,
+    branch,
+    fits_branches,
+    second_half,
+    two_branches,
+)
 from headwise.population import Initializer, Keys, Packed, held_constant, straight_gradients
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -107,6 +114,16 @@ def test_both_ways(tf32, copies, features, width, rows, outputs, use):
         tf32("highest")
         for one, other in zip(outputs, by_layers(net, x, use), strict=True):
             assert near(one, other)
+
+
+@pytest.mark.parametrize(("features", "width"), [(256, 128), (64, 32)])
+@pytest.mark.parametrize("use", USES)
+def test_many_networks_take_more_rows_at_a_time(tf32, features, width, use):
+    torch.manual_seed(0)
+    net, packed = made(Dimensions(features, width), (7,))
+    x = torch.randn(5, 7, 250, features, device="cuda", requires_grad=True)
+    assert x[..., 0].numel() >= _MANY_PROGRAMS * _MANY_ROWS
+    compare(tf32, net, packed, x, use)
 
 
 @pytest.mark.parametrize("missing", [0, 1])

@@ -11,6 +11,15 @@ import triton.language as tl
 
 
 @triton.jit
+def what_exists(bounds, row, head, option, rows, heads):
+    """Which heads of which rows there are, where a head's options begin, and which it has."""
+    real = (row < rows) & (head < heads)
+    first = tl.load(bounds + head, mask=head < heads, other=0)
+    last = tl.load(bounds + head + 1, mask=head < heads, other=0)
+    return real, first, real[:, :, None] & (option < (last - first)[:, :, None])
+
+
+@triton.jit
 def own_place(row, head, heads, rows_each):
     """Where a head has its numbers of a row, if they are (members, heads, rows_each)."""
     return (row // rows_each * heads + head) * rows_each + row % rows_each
@@ -33,10 +42,7 @@ def centre(
     line = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     row, head = line[:, None], tl.arange(0, HEADS)[None, :]
     option = tl.arange(0, OPTIONS)[None, None, :]
-    real = (row < rows) & (head < heads)
-    first = tl.load(bounds + head, mask=head < heads, other=0)
-    last = tl.load(bounds + head + 1, mask=head < heads, other=0)
-    exists = real[:, :, None] & (option < (last - first)[:, :, None])
+    real, first, exists = what_exists(bounds, row, head, option, rows, heads)
     place = row * heads + head
     own = own_place(row, head, heads, rows_each)
     start = row * width + first
@@ -84,10 +90,7 @@ def centre_back(
     line = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     row, head = line[:, None], tl.arange(0, HEADS)[None, :]
     option = tl.arange(0, OPTIONS)[None, None, :]
-    real = (row < rows) & (head < heads)
-    first = tl.load(bounds + head, mask=head < heads, other=0)
-    last = tl.load(bounds + head + 1, mask=head < heads, other=0)
-    exists = real[:, :, None] & (option < (last - first)[:, :, None])
+    real, first, exists = what_exists(bounds, row, head, option, rows, heads)
     place = row * heads + head
     own = own_place(row, head, heads, rows_each)
     if SUMS:
@@ -129,10 +132,7 @@ def best_options(
     row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     head = tl.arange(0, HEADS)[None, :]
     option = tl.arange(0, OPTIONS)[None, None, :]
-    real = (row < rows) & (head < heads)
-    first = tl.load(bounds + head, mask=head < heads, other=0)
-    last = tl.load(bounds + head + 1, mask=head < heads, other=0)
-    exists = real[:, :, None] & (option < (last - first)[:, :, None])
+    real, first, exists = what_exists(bounds, row, head, option, rows, heads)
     start = row * width + first
     if STACKED:
         start = own_place(row, head, heads, rows_each) * width
