@@ -1,5 +1,6 @@
 """The studies that come with the library: what they hold, and that every one of them runs."""
 
+import itertools
 import math
 from collections import Counter
 from pathlib import Path
@@ -21,6 +22,7 @@ CELLS = {  # and seeds
     "joint_options": (8, 5),
     "target_entropy": (45, 3),
     "actor_gradient": (6, 3),
+    "sac_settings": (96, 3),
     "paper": (220, 5),
     "demo": (14, 8),
     "learning": (48, 3),
@@ -100,6 +102,21 @@ def test_gradients_differ_in_what_their_names_say():
         "straight-through, softer": ("straight_through", 0.5),
         "counterfactual": ("counterfactual", 0.01),
     }
+
+
+def test_every_value_of_a_setting_of_sac_meets_every_other():
+    runs = load_study("sac_settings").with_seeds(1).runs()
+    names = ("activation", "actor_gradient", "target_entropy")
+    tried = {}
+    for run in runs:
+        where = "/".join(run.name.split("/")[:4])
+        tried.setdefault(where, Counter())[tuple(run.settings[name] for name in names)] += 1
+    both, straight = ("straight_through", "counterfactual"), ("straight_through",)
+    for where, found in tried.items():
+        options = "continuous" not in where
+        gradients = both if options and where.endswith("shared") else straight
+        targets = (0.5, 0.2) if options else (0.5,)
+        assert found == Counter(itertools.product(("tanh", "relu"), gradients, targets)), where
 
 
 # --- the paper ----------------------------------------------------------------------------------
