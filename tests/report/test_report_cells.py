@@ -65,6 +65,24 @@ def test_runs_that_differ_in_a_setting_are_never_pooled(tmp_path):
     assert [cell.variant for cell in cells] == ["gae_lambda=0.5", "gae_lambda=0.95"]
 
 
+def test_times_are_lent_to_cells_that_have_none(tmp_path):
+    def store(name, steps, **result):
+        runs = [
+            (synthetic.config("Platform", "ppo", f, 0, steps), ([steps], [1.0]), {}, result)
+            for f in ("vdn", "ar")
+        ]
+        return read_store(synthetic.write_store(tmp_path / name, name, runs))
+
+    paper = store("paper", 500_000, final_return=1.0, num_parameters=7, update_ms=None)
+    costs = store("costs", 9000, final_return=0.0, num_parameters=8, update_ms=3.0)
+    for cell in cells_of(paper, costs.runs):
+        assert (cell.number("update_ms"), cell.number("num_parameters")) == (3.0, 7)
+        assert cell.scores.tolist() == [1.0]
+    other = store("other", 9000, final_return=0.0, update_ms=5.0).runs[:1]
+    other[0].config["settings"] = {"hidden": [8]}
+    assert np.isnan([cell.number("update_ms") for cell in cells_of(paper, other)]).all()
+
+
 @pytest.fixture
 def sweep(tmp_path):
     """Two seeds each; scores are set by hand: vdn 8, shared 4, on a scale from 0 to 10."""
@@ -103,6 +121,19 @@ def test_means_gaps_and_leads_by_hand(sweep):
         sweep.ratio("update_ms", {"factorization": "vdn"}, {"factorization": "shared"}), [2.0, 2.0]
     )
     assert sweep.support() == (1, 1.0)
+
+
+def test_a_run_whose_episodes_were_deleted_keeps_its_score(sweep):
+    for place, cell in enumerate(sweep.cells):
+        for run in cell.runs[place % 2 :]:  # of some cells all runs, of others all but the first
+            (run.folder / "episodes.parquet").unlink()
+    assert sweep.mean(factorization="vdn")[0] == pytest.approx(0.9)
+    assert sweep.limits == {"Platform": (0.0, 10.0)}
+    for cell in sweep.cells:
+        for run in cell.runs:
+            (run.folder / "episodes.parquet").unlink(missing_ok=True)
+    (without,) = sweeps_of("s", [run for cell in sweep.cells for run in cell.runs])
+    assert without.limits == {"Platform": (4.0, 10.0)}  # what is left are the final returns
 
 
 def test_what_is_not_there_is_said(sweep):

@@ -74,6 +74,13 @@ def test_a_broken_file_is_named(folder, name):
         read_store(folder).runs[0].episodes()
 
 
+def test_episodes_may_be_deleted(folder):
+    run = read_store(folder).runs[0]
+    assert len(run.episodes()[0]) > 0
+    (run.folder / "episodes.parquet").unlink()
+    assert [len(column) for column in run.episodes()] == [0, 0]
+
+
 def test_reading_and_reporting_need_no_torch():
     code = (
         "import sys; sys.modules['torch'] = None\n"

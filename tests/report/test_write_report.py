@@ -90,6 +90,31 @@ def test_everything_that_was_promised_is_there(tmp_path, small):
         assert {f"tables/{table}.csv", f"tables/{table}.tex"} <= names
 
 
+def test_times_from_another_folder(tmp_path):
+    def store(name, steps, **result):
+        runs = [
+            (synthetic.config("Platform", "ppo", f, seed, steps), ([steps], [1.0]), {}, result)
+            for f in ("vdn", "ar")
+            for seed in range(3)
+        ]
+        return synthetic.write_store(tmp_path / name, name, runs)
+
+    paper, costs = store("paper", 500_000, final_return=1.0), store("costs", 9000, update_ms=2.0)
+    for times, verdict in ((None, "not yet measured"), (costs, "holds")):
+        page = write_report(paper, times=times, formats=())
+        (line,) = (
+            row
+            for row in rows(page.parent / "tables" / "claims.csv")
+            if row["we measure"] == "time per update, VDN-PPO over AR-PPO"
+        )
+        assert line["verdict"] == verdict
+    assert float(line["ours"]) == 1.0
+    made = rows(page.parent / "tables" / "machines.csv")
+    assert [row["study"] for row in made] == ["costs", "paper"]
+    scores = rows(page.parent / "tables" / "scores-paper.csv")
+    assert [row["steps"] for row in scores] == ["500000", "500000"]
+
+
 def test_the_page_needs_nothing_from_outside(tmp_path, small):
     page = write_report(small, tmp_path / "r", formats=()).read_text()
     addresses = set(re.findall(r"https?://[^\"'\s)]+", page))

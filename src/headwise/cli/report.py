@@ -24,6 +24,9 @@ class Report:
     """The studies' folders, or their names in ./runs."""
     out: Path | None = None
     """Where to put it; `report` in the first folder if not given."""
+    times: Path | None = None
+    """The folder of a study that lends its times to the runs of a GPU, which have none:
+    `headwise study run costs` makes one."""
     formats: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
     """Files to draw figures into, beside the page."""
     open: bool = False
@@ -39,13 +42,22 @@ class Report:
                 got=f"no {error.name}",
                 fix="Install them: pip install 'headwise[report]'.",
             ) from error
-        found = [RUNS / f if not f.exists() and (RUNS / f).exists() else f for f in self.folders]
         with console.status("") as status:
-            page = write_report(found, self.out, formats=self.formats, on_progress=status.update)
+            page = write_report(
+                [_found(folder) for folder in self.folders],
+                self.out,
+                times=None if self.times is None else _found(self.times),
+                formats=self.formats,
+                on_progress=status.update,
+            )
         console.print(f"report: {page}", highlight=False, soft_wrap=True)
         if self.open:
             webbrowser.open(page.resolve().as_uri())
         return 0
+
+
+def _found(folder: Path) -> Path:
+    return RUNS / folder if not folder.exists() and (RUNS / folder).exists() else folder
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -33,6 +33,8 @@ class Cell:
     factorization: str
     variant: str
     runs: tuple[RunRecord, ...]
+    timed: tuple[RunRecord, ...] = ()
+    """Runs elsewhere that differ in seed and steps alone, whose times stand in for missing ones."""
 
     @property
     def steps(self) -> int:
@@ -63,21 +65,34 @@ class Cell:
 
     def number(self, name: str) -> float:
         """The median over runs of a final number, NaN if none has it."""
-        values = np.array([run.number(name) for run in self.runs])
-        values = values[np.isfinite(values)]
-        return float(np.median(values)) if values.size else float("nan")
+        for runs in (self.runs, self.timed):
+            values = np.array([run.number(name) for run in runs])
+            values = values[np.isfinite(values)]
+            if values.size:
+                return float(np.median(values))
+        return float("nan")
 
 
-def cells_of(runs: Iterable[RunRecord]) -> list[Cell]:
+def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list[Cell]:
     """Runs gathered into cells, in the order of names and not of the folder.
 
     Only runs whose whole configurations agree are pooled, whatever their labels say; cells that
     would go by the same name are told apart by the settings in which they differ.
+
+    Args:
+        runs: The runs.
+        timed: Runs that lend their times to cells that have none.
     """
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
         groups.setdefault(_configuration(run), []).append(run)
-    cells = [_cell(group) for group in groups.values()]
+    lent: dict[str, list[RunRecord]] = {}
+    for run in timed:
+        lent.setdefault(_configuration(run, but="steps"), []).append(run)
+    cells = [
+        _cell(group, lent.get(_configuration(group[0], but="steps"), ()))
+        for group in groups.values()
+    ]
     for name in sorted({cell.name for cell in cells}):
         alike = [place for place, cell in enumerate(cells) if cell.name == name]
         if len(alike) > 1:
@@ -98,12 +113,13 @@ def cells_of(runs: Iterable[RunRecord]) -> list[Cell]:
     return sorted(cells, key=rank)
 
 
-def _configuration(run: RunRecord) -> str:
-    kept = {key: value for key, value in run.config.items() if key not in ("seed", "labels", "id")}
+def _configuration(run: RunRecord, but: str = "") -> str:
+    without = ("seed", "labels", "id", but)
+    kept = {key: value for key, value in run.config.items() if key not in without}
     return json.dumps(kept, sort_keys=True)
 
 
-def _cell(runs: Sequence[RunRecord]) -> Cell:
+def _cell(runs: Sequence[RunRecord], timed: Sequence[RunRecord]) -> Cell:
     first = runs[0]
     return Cell(
         first.task,
@@ -112,6 +128,7 @@ def _cell(runs: Sequence[RunRecord]) -> Cell:
         first.factorization,
         first.variant,
         tuple(sorted(runs, key=lambda run: run.seed)),
+        tuple(timed),
     )
 
 

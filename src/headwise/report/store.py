@@ -123,8 +123,11 @@ class RunRecord:
         return float("nan") if value is None else float(value)
 
     def episodes(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The step at which each episode ended, and its return."""
-        table = _read_table(self.folder / "episodes.parquet", ["step", "return"])
+        """The step at which each episode ended, and its return; empty if they were not kept."""
+        path = self.folder / "episodes.parquet"
+        if not path.exists():
+            return np.empty(0, np.int64), np.empty(0)
+        table = _read_table(path, ["step", "return"])
         returns = table.column("return").to_numpy().astype(np.float64)
         return table.column("step").to_numpy(), returns
 

@@ -46,11 +46,15 @@ class Sweep:
 
     @cached_property
     def limits(self) -> dict[str, tuple[float, float]]:
-        """The lowest and the highest point of any learning curve on each task."""
+        """The lowest and the highest point of any learning curve on each task.
+
+        A run whose episodes were not kept counts with its final return.
+        """
         read_curves(self.cells)
         found = {}
         for task in self.tasks:
-            points = np.concatenate([c.curves.ravel() for c in self.cells if c.task == task])
+            cells = [cell for cell in self.cells if cell.task == task]
+            points = np.concatenate([*(c.curves.ravel() for c in cells), *map(_lone_scores, cells)])
             points = points[np.isfinite(points)]
             found[task] = (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)
         return found
@@ -159,18 +163,32 @@ class Sweep:
         return np.concatenate([[scores.mean()], counts @ scores / scores.size])
 
 
-def sweeps_of(study: str, runs: Iterable[RunRecord]) -> list[Sweep]:
-    """The sweeps of a study: one for each set of labels that its runs carry."""
+def sweeps_of(
+    study: str, runs: Iterable[RunRecord], timed: Sequence[RunRecord] = ()
+) -> list[Sweep]:
+    """The sweeps of a study: one for each set of labels that its runs carry.
+
+    Args:
+        study: Its name.
+        runs: Its runs.
+        timed: Runs that lend their times to cells that have none.
+    """
     variants: dict[str, list[RunRecord]] = {}
     for run in runs:
         variants.setdefault(run.variant, []).append(run)
-    return [Sweep(study, name, tuple(cells_of(variants[name]))) for name in sorted(variants)]
+    return [Sweep(study, name, tuple(cells_of(variants[name], timed))) for name in sorted(variants)]
 
 
 def share_of_budget(run: RunRecord) -> float:
     """The steps of a run over those the paper gave it; 1 where the paper has no such run."""
     published = budget(run.env, run.view, run.algorithm)
     return 1.0 if published is None else run.steps / published
+
+
+def _lone_scores(cell: Cell) -> Array:
+    """The scores of runs without a learning curve."""
+    scores = np.array([run.score for run in cell.runs])
+    return np.asarray(scores[np.isnan(cell.curves).all(axis=-1)])
 
 
 def _by_reference(cell: Cell, values: Array) -> Array | None:

@@ -16,7 +16,7 @@ from headwise.report.figures.figure import Figure
 from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
 from headwise.report.page import render_page
-from headwise.report.store import Store, read_store
+from headwise.report.store import RunRecord, Store, read_store
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import (
     claims_table,
@@ -36,6 +36,7 @@ def write_report(
     folders: str | Path | Sequence[str | Path],
     out: str | Path | None = None,
     *,
+    times: str | Path | None = None,
     formats: Sequence[str] = FORMATS,
     on_progress: Callable[[str], None] | None = None,
 ) -> Path:
@@ -44,6 +45,8 @@ def write_report(
     Args:
         folders: Where the studies are.
         out: Where to; `report` in the first folder if not given.
+        times: The folder of a study that lends its times to runs that have none because they were
+            trained on a GPU: those of runs that differ in seed and steps alone.
         formats: Files to draw figures into: png, pdf. Without any: the page and the tables.
         on_progress: Told what is being done.
     """
@@ -55,12 +58,13 @@ def write_report(
     stores = [read_store(path) for path in paths]
     target = Path(out) if out is not None else Path(paths[0]) / "report"
 
-    evidence = gather(stores)
+    timing = [] if times is None else [read_store(times)]
+    evidence = gather(stores, [run for store in timing for run in store])
     tell("drawing figures")
     figures = list(_figures(evidence))
     tell("judging claims")
     entries = ledger(all_claims(evidence), evidence)
-    tables = [claims_table(entries), *_tables(stores, evidence)]
+    tables = [claims_table(entries), *_tables(stores, evidence), machines_table([*stores, *timing])]
 
     try:
         old = _previous(target)
@@ -87,14 +91,14 @@ def write_report(
     return page
 
 
-def gather(stores: Iterable[Store]) -> Evidence:
-    """The runs of stores, sorted by what can be asked of them."""
+def gather(stores: Iterable[Store], timed: Sequence[RunRecord] = ()) -> Evidence:
+    """The runs of stores, sorted by what can be asked of them; `timed` runs lend their times."""
     decouplers, sweeps = [], []
     for store in stores:
         if all(run.env == ENV for run in store):
             decouplers += decouplers_of(store.name, store.runs)
         else:
-            sweeps += sweeps_of(store.name, store.runs)
+            sweeps += sweeps_of(store.name, store.runs, timed)
     return Evidence(tuple(decouplers), tuple(sweeps))
 
 
@@ -118,7 +122,6 @@ def _tables(stores: Sequence[Store], evidence: Evidence) -> Iterable[Table]:
     failures = failures_table(stores)
     if failures is not None:
         yield failures
-    yield machines_table(stores)
 
 
 def _previous(target: Path) -> set[str]:
