@@ -30,6 +30,7 @@ AS_THEIRS = {
     "dqn": {"epsilon_start": 1.0, "epsilon_share": 0.1},
     "sac": {
         "activation": "relu", "actor_lr_scale": 1.0, "first_temperature": 1.0, "max_grad_norm": 1e6,
+        "entropy_bonus": "whole",
     },
 }  # fmt: skip
 

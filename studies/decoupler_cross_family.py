@@ -29,7 +29,7 @@ OFF_POLICY = {
 }
 """As the authors' runner had it: an update for each step of its 16 environments."""
 PPO_CELLS = (("shared", "uniform"), ("vdn", "range"), ("qplex", "grad"))
-SAC_SETTINGS = {**OFF_POLICY, "target_entropy": 0.1}
+SAC_SETTINGS = {**OFF_POLICY, "target_entropy": 0.1, "entropy_bonus": "whole"}
 OTHER_CELLS = (  # a config, its critics, and how it departs from the paper
     (DQN(**OFF_POLICY, epsilon=0.1), ("shared", "vdn", "qplex"), ""),
     (SAC(**SAC_SETTINGS), ("shared", "vdn"), ""),

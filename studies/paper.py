@@ -56,7 +56,10 @@ def cells(name: str, seeds: int) -> Study:
 
 def with_hyperparameters(study: Study) -> Study:
     """Appendix C."""
-    study = study.change(algorithm="ppo", settings={"rollout": 4096, "minibatch": 128, "epochs": 4})
+    study = study.change(
+        algorithm="ppo",
+        settings={"rollout": 4096, "minibatch": 128, "epochs": 4, "entropy_coef": 0.05},
+    )
     study = study.change(
         algorithm="ppo",
         view="hybrid",
@@ -67,7 +70,15 @@ def with_hyperparameters(study: Study) -> Study:
         algorithm=("sac", "dqn"),
         settings={"tau": 0.01, "updates_per_step": 0.25, "replay": 100_000, "batch_size": 256},
     )
-    study = study.change(algorithm="sac", settings={"target_entropy": 0.5})
+    study = study.change(
+        algorithm="sac",
+        settings={
+            "target_entropy": 0.5,
+            "entropy_bonus": "whole",
+            "actor_gradient": "straight_through",
+            "activation": "tanh",
+        },
+    )
     study = study.change(environment="push", settings={"gamma": 0.98})
     study = study.change(
         environment=("push", "lander"), algorithm=("sac", "dqn"), settings={"replay": 50_000}

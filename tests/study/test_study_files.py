@@ -1,5 +1,6 @@
 """The studies that come with the library: what they hold, and that every one of them runs."""
 
+import csv
 import itertools
 import math
 from collections import Counter
@@ -23,7 +24,9 @@ CELLS = {  # and seeds
     "target_entropy": (45, 3),
     "actor_gradient": (6, 3),
     "sac_settings": (96, 3),
+    "entropy_bonus": (27, 3),
     "paper": (220, 5),
+    "costs": (220, 1),
     "demo": (14, 8),
     "learning": (48, 3),
 }
@@ -214,6 +217,14 @@ def test_hyperparameters_and_budgets_are_those_of_the_appendix():
     assert seen == set(rows)
 
 
+def test_costs_are_those_of_the_papers_cells():
+    paper = {run.name: run.to_json() for run in load_study("paper").with_seeds(1).runs()}
+    for run in load_study("costs").runs():
+        assert {**run.to_json(), "steps": 0} == {**paper[run.name], "steps": 0}
+        enough = 2 * run.settings["rollout"] if run.algorithm == "ppo" else run.settings["warmup"]
+        assert enough <= run.steps < 20_000
+
+
 def test_equal_budgets():
     study = load_study("paper", equal_budget=True)
     assert study.name == "paper-equal_budget"
@@ -225,6 +236,47 @@ def test_equal_budgets():
         ("shoot-indep", 800_000),
         ("platform", 200_000),
     }
+
+
+# --- results ------------------------------------------------------------------------------------
+
+RESULTS = {
+    "paper": [("paper", {})],
+    "learning": [("learning", {}), ("learning", {"family": "off_policy"})],
+    "joint_options": [("joint_options", {})],
+    "target_entropy": [("target_entropy", {})],
+    "actor_gradient": [("actor_gradient", {})],
+    "sac_settings": [("sac_settings", {})],
+    "entropy_bonus": [("entropy_bonus", {})],
+    "costs": [("costs", {})],
+    "decoupler": [
+        ("decoupler_factorial", {}),
+        ("decoupler_cross_family", {}),
+        ("importance_recovery", {}),
+        ("lambda_sweep", {}),
+    ],
+}
+"""Tables in `results/`, and the studies that their runs belong to."""
+
+
+def test_all_results_are_listed_here():
+    tables = {path.stem for path in (STUDIES.parent / "results").glob("*.csv")}
+    assert tables == {*RESULTS, "claims"}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_are_of_the_runs_that_the_studies_plan(name):
+    """A default that changes makes other runs; then studies must say what they were run with."""
+    with (STUDIES.parent / "results" / f"{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    seeds = max(int(row["seed"]) for row in rows) + 1
+    planned = {
+        run.id
+        for study, args in RESULTS[name]
+        for run in load_study(study, **args).with_seeds(seeds).runs()
+    }
+    assert len({(row.get("study"), row["run"]) for row in rows}) == len(rows) > 0
+    assert [row["run"] for row in rows if row["run"] not in planned] == []
 
 
 # --- finding and loading ------------------------------------------------------------------------

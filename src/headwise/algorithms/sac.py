@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -55,13 +55,17 @@ class SAC(OffPolicyConfig):
 
     name: ClassVar[str] = "sac"
 
-    target_entropy: PerMember = 0.5
-    """Entropy that Choice heads should have, as a fraction of the largest. 0.5 is the paper's; 0.2
-    was better where critics draw the options (vdn) and good play is nearly deterministic."""
+    target_entropy: PerMember = 0.2
+    """Entropy that Choice heads should have, as a fraction of the largest. The paper's sweep asks
+    for 0.5, which leaves no room for good play where that is nearly deterministic."""
     target_entropy_end: PerMember | None = None
     """What the fraction becomes in the end; None leaves it as it is."""
     target_entropy_share: float = 1.0
     """Share of the run over which it does."""
+    entropy_bonus: Literal["above_target", "whole"] = "above_target"
+    """What a state is worth for its entropy: the temperature times what it has `above_target`, or
+    times the `whole` of it, as in the paper. The whole is paid at every step for as long as an
+    episode lasts: where rewards are small, to do nothing for long can pay more than they do."""
     per_head_temperature: bool = False
     """A temperature for every head, instead of one for all Choices and one for all Ranges."""
     first_temperature: float = 0.2
@@ -208,6 +212,8 @@ class SACLearner:
             following = self.soft.soft_value(
                 self.target, batch.next_obs, uniform, alpha, batch.next_legal
             )
+            if self.config.entropy_bonus == "above_target":
+                following = following - self._expected_bonus(alpha, batch, following.shape[-1])
         with straight_gradients():
             predicted = self.soft.predict(self.critic, batch.obs, batch.action, batch.legal)
         # The loss is the squared error: the sum over critics and columns, the mean over rows.
@@ -227,6 +233,14 @@ class SACLearner:
             }
 
         return report
+
+    def _expected_bonus(self, alpha: Tensor, batch: ReplayBatch, columns: int) -> Tensor:
+        """What entropy is worth where it meets its target, (P, 1, G)."""
+        target = self.temperatures.target(self.fraction)
+        if self.layout.is_conditional:  # a head that is seldom in use adds as little
+            target = target * self.layout.active(batch.action).mean(-2)
+        worth = alpha * target
+        return (worth.sum(-1, keepdim=True) if columns == 1 else worth).unsqueeze(-2)
 
     def _errors(
         self, predicted: Tensor, following: Tensor, batch: ReplayBatch
