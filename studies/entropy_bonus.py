@@ -1,6 +1,7 @@
 """What does it do to learning that entropy is paid for?
 
     headwise study run entropy_bonus
+    headwise study run entropy_bonus --args target_entropy=0.2   # what SAC asks for by default
 
 SAC adds entropy to what a state is worth: at every step, for as long as an episode lasts. Here the
 `whole` of it, as in the paper, against what there is `above_target`, on Platform in every
@@ -33,7 +34,7 @@ def chosen(cell: Cell) -> bool:
     return cell.algorithm == "ppo" and where == PAYS_WIDTH
 
 
-def make(seeds: int = 3, smoke: bool = False) -> Study:
+def make(seeds: int = 3, target_entropy: float = 0.5, smoke: bool = False) -> Study:
     """The study; `smoke` has every cell with a tiny budget and one seed."""
     name = "entropy_bonus" + ("-smoke" if smoke else "")
     study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget=False)
@@ -52,7 +53,10 @@ def make(seeds: int = 3, smoke: bool = False) -> Study:
     sac, ppo = study.without(algorithm="ppo"), study.without(algorithm="sac")
     variants = [
         *(
-            sac.change(settings={"entropy_bonus": each}, labels={"bonus": each})
+            sac.change(
+                settings={"entropy_bonus": each, "target_entropy": target_entropy},
+                labels={"bonus": each},
+            )
             for each in ("whole", "above_target")
         ),
         *(

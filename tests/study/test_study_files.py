@@ -247,7 +247,7 @@ RESULTS = {
     "target_entropy": [("target_entropy", {})],
     "actor_gradient": [("actor_gradient", {})],
     "sac_settings": [("sac_settings", {})],
-    "entropy_bonus": [("entropy_bonus", {})],
+    "entropy_bonus": [("entropy_bonus", {}), ("entropy_bonus", {"target_entropy": 0.2})],
     "costs": [("costs", {})],
     "decoupler": [
         ("decoupler_factorial", {}),
