@@ -221,7 +221,8 @@ def test_costs_are_those_of_the_papers_cells():
     paper = {run.name: run.to_json() for run in load_study("paper").with_seeds(1).runs()}
     for run in load_study("costs").runs():
         assert {**run.to_json(), "steps": 0} == {**paper[run.name], "steps": 0}
-        enough = 2 * run.settings["rollout"] if run.algorithm == "ppo" else run.settings["warmup"]
+        s = run.settings  # at least two updates of PPO, and a hundred of the others
+        enough = 2 * s["rollout"] if run.algorithm == "ppo" else s["warmup"] + 400
         assert enough <= run.steps < 20_000
 
 
