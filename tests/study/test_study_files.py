@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwise import ConfigError
+from headwise.algorithms.sac import SAC
 from headwise.envs.make import make_vec
 from headwise.study import Options, Store, Study, conduct, load_study
 from headwise.study.load import find_study
@@ -93,6 +94,18 @@ def test_target_entropies_of_a_cell_train_together():
     packs = pack_runs(load_study("target_entropy").runs())
     assert [len(pack.runs) for pack in packs] == [9] * 15
     assert set(packs[0].settings()["target_entropy"]) == {0.5, 0.2, 0.1}
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_sac_learns_with_our_own_settings_in_the_cells_of_the_off_policy_study(activation):
+    ours = load_study("learning", family="sac", activation=activation)
+    theirs = load_study("learning", family="off_policy").without(algorithm="dqn")
+    assert [(c.title, c.steps) for c in ours.cells] == [(c.title, c.steps) for c in theirs.cells]
+    own = SAC(activation=activation)
+    for run in ours.runs():
+        config = SAC(**run.settings)
+        for name in ("target_entropy", "entropy_bonus", "actor_gradient", "activation"):
+            assert getattr(config, name) == getattr(own, name)
 
 
 def test_gradients_differ_in_what_their_names_say():
