@@ -1,38 +1,15 @@
 """Cells, learning curves, and sweeps, with numbers by hand."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import synthetic
 
-from headwise.report.cells import NUM_POINTS, band, cells_of, grid, learning_curve
+from headwise.report.cells import band, cells_of
 from headwise.report.figures.curves import _cut
 from headwise.report.published import budget
 from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError, share_of_budget, sweeps_of
-
-
-def episodes(step, returns):
-    columns = np.array(step, dtype=np.int64), np.array(returns, dtype=float)
-    return SimpleNamespace(episodes=lambda: columns)
-
-
-def test_a_curve_is_the_mean_of_the_episodes_that_ended_in_each_share():
-    # 100 steps in 50 shares of two: steps 1 and 2 are the first, 99 and 100 the last
-    curve = learning_curve(episodes([1, 2, 3, 99, 100], [0, 4, 7, 10, 20]), 100)
-    assert curve.shape == (NUM_POINTS,) == grid().shape
-    assert curve[0] == 2.0
-    assert curve[1] == 7.0
-    assert curve[-1] == 15.0
-    assert curve[25] == pytest.approx(7 + 8 * 24 / 48)  # nothing ended in between: a straight line
-
-
-def test_a_curve_without_episodes_and_with_steps_beyond_the_end():
-    assert np.isnan(learning_curve(episodes([], []), 100)).all()
-    curve = learning_curve(episodes([50, 104], [3, 99]), 100)
-    assert (curve[:25] == 3.0).all()
-    assert curve[-1] == 99.0
+from headwise.study.measures import NUM_POINTS
 
 
 def test_a_band_is_around_the_mean_over_tasks():

@@ -20,7 +20,6 @@ def store(tmp_path):
     store.begin(study.to_json())
     none = MetricTable(np.empty(0, np.int64), [], np.empty(0, np.float32))
     for run in study.runs()[:3]:
-        # Of 64 steps: two episodes in the first quarter, none in the second, one in the third.
         episodes = EpisodeTable(
             np.array([8, 16, 40], np.int64),
             np.array([1, 3, 10 + run.seed], np.float32),
@@ -32,7 +31,7 @@ def store(tmp_path):
 
 
 def test_marl_eval(store):
-    data = json.loads(marl_eval_json(store, points=4))
+    data = json.loads(marl_eval_json(store))
     assert list(data) == ["HybridShoot"]
     assert list(data["HybridShoot"]) == ["shoot/hybrid"]
     algorithms = data["HybridShoot"]["shoot/hybrid"]
@@ -40,13 +39,22 @@ def test_marl_eval(store):
         "dqn/vdn": ["seed_0", "seed_1"],
         "ppo/shared/sound": ["seed_0"],
     }
-    assert algorithms["dqn/vdn"]["seed_1"] == {
-        "step_1": {"step_count": 16, "mean_episode_return": [2.0]},
-        "step_2": {"step_count": 32, "mean_episode_return": [2.0]},
-        "step_3": {"step_count": 48, "mean_episode_return": [11.0]},
-        "step_4": {"step_count": 64, "mean_episode_return": [11.0]},
-        "absolute_metrics": {"mean_episode_return": [4.5]},
-    }
+    entry = algorithms["dqn/vdn"]["seed_1"]
+    assert entry.pop("absolute_metrics") == {"mean_episode_return": [4.5]}
+    assert list(entry) == [f"step_{k}" for k in range(1, 51)]
+    counts = [step["step_count"] for step in entry.values()]
+    assert counts == [round(64 * k / 50) for k in range(1, 51)]
+    returns = [step["mean_episode_return"][0] for step in entry.values()]
+    assert returns == Store(store.folder).curve(store.plan()[1].id).tolist()
+    # Steps 8 and 16 are in the sixth and the twelfth fiftieth, 40 in the 31st.
+    assert (returns[0], returns[5], returns[11], returns[-1]) == (1.0, 1.0, 3.0, 11.0)
+
+
+def test_marl_eval_leaves_out_runs_without_a_curve(store):
+    for run in store.plan()[:2]:
+        (store.runs / run.id / "episodes.parquet").unlink()
+    data = json.loads(marl_eval_json(store))
+    assert list(data["HybridShoot"]["shoot/hybrid"]) == ["ppo/shared/sound"]
 
 
 def test_csv(store):

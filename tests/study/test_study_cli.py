@@ -1,6 +1,7 @@
 """`headwise study`: run, status, export, as a user types them."""
 
 import json
+import shutil
 
 import pytest
 
@@ -48,6 +49,30 @@ def test_run_status_and_export(here, capsys):
     assert call("export", "mine", "--format", "marl-eval", "--out", "out/curves.json") == 0
     curves = json.loads((here / "out/curves.json").read_text())
     assert set(curves["HybridShoot"]["HybridShoot/hybrid"]) == {"dqn/vdn", "dqn/shared"}
+
+
+def test_archive_and_restore(here, capsys):
+    assert call("run", "mine", "--executor", "inline", "--only", "vdn") == 0
+    assert call("archive", "mine") == 0
+    assert "wrote mine.parquet: 2 of 4 runs, " in capsys.readouterr().err
+    assert call("archive", "runs/mine", "--out", "results/mine.parquet") == 0
+    shutil.rmtree(here / "runs")
+    assert call("restore", "results/mine.parquet", "mine.parquet") == 0
+    said = capsys.readouterr().err
+    assert "results/mine.parquet: 2 new runs; 2 are finished in runs/mine" in said
+    assert "mine.parquet: 0 new runs; 2 are finished in runs/mine" in said
+    assert call("run", "mine", "--executor", "inline") == 0
+    assert "4 of 4 runs are finished in runs/mine" in capsys.readouterr().err
+    assert call("restore", "mine.parquet", "--out", "elsewhere") == 0
+    assert len(list((here / "elsewhere/runs").iterdir())) == 2
+    for words, complaint in (
+        (("restore",), "nothing to restore"),
+        (("restore", "absent.parquet"), "cannot read absent.parquet; got No such file"),
+        (("restore", "studies/mine.py"), "studies/mine.py is no archived study"),
+        (("archive", "absent"), "there is no study in absent"),
+    ):
+        assert call(*words) == 2
+        assert complaint in capsys.readouterr().err
 
 
 def test_smoke_arguments_and_another_folder(here, capsys):

@@ -1,9 +1,9 @@
-"""Final scalars, worked out by hand."""
+"""Final scalars and learning curves, worked out by hand."""
 
 import numpy as np
 import pytest
 
-from headwise.study.measures import measures, smoothed
+from headwise.study.measures import NUM_POINTS, learning_curve, measures, smoothed
 
 
 def test_the_smoothed_curve_begins_with_the_first_episode():
@@ -44,3 +44,24 @@ def test_nothing_to_measure():
         "auc": None,
         "steps_to_1": None,
     }
+
+
+def curve(step, returns, steps=100):
+    return learning_curve(np.array(step, dtype=np.int64), np.array(returns, dtype=float), steps)
+
+
+def test_a_curve_is_the_mean_of_the_episodes_that_ended_in_each_share():
+    # 100 steps in 50 shares of two: steps 1 and 2 are the first, 99 and 100 the last
+    found = curve([1, 2, 3, 99, 100], [0, 4, 7, 10, 20])
+    assert found.shape == (NUM_POINTS,)
+    assert found[0] == 2.0
+    assert found[1] == 7.0
+    assert found[-1] == 15.0
+    assert found[25] == pytest.approx(7 + 8 * 24 / 48)  # nothing ended in between: a straight line
+
+
+def test_a_curve_without_episodes_and_with_steps_beyond_the_end():
+    assert np.isnan(curve([], [])).all()
+    found = curve([50, 104], [3, 99])
+    assert (found[:25] == 3.0).all()
+    assert found[-1] == 99.0

@@ -1,4 +1,4 @@
-"""`headwise study`: run a plan, see how it stands, export it."""
+"""`headwise study`: run a plan, see how it stands, export it, archive it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headwise.errors import ConfigError
+from headwise.study.archive import archive_study, restore_study, study_name, write_archive
 from headwise.study.conductor import Options, conduct, without_checkpoint
 from headwise.study.estimate import Cost, estimate
 from headwise.study.executors.base import ExecutorSettings, executors
@@ -151,10 +152,70 @@ class Export:
         return 0
 
 
+@dataclass(frozen=True)
+class Archive:
+    """Write what a report needs of a study as one small file: settings, results, learning curves.
+
+    Episodes, metrics and checkpoints stay behind.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """The study's folder, or its name in ./runs."""
+    out: Path | None = None
+    """The file to write; NAME.parquet if not given."""
+
+    def call(self, console: Console) -> int:
+        """Writes the file."""
+        store = _store(self.folder)
+        path = self.out or Path(f"{store.study()['name']}.parquet")
+        with console.status("") as status:
+            data, finished = archive_study(
+                store, lambda done, of: status.update(f"reading run {done + 1:,} of {of:,}")
+            )
+        write_archive(path, data)
+        planned = len(store.plan())
+        console.print(
+            f"wrote {path}: {finished:,} of {planned:,} runs, {len(data) / 1e3:,.0f} kB",
+            highlight=False,
+        )
+        return 0
+
+
+@dataclass(frozen=True)
+class Restore:
+    """Put the runs of archived studies into a folder, as finished ones.
+
+    `headwise study run` goes on with what is missing, and `headwise report` reads the folder. Files
+    of one study that was run in several places go into one folder.
+    """
+
+    files: tyro.conf.Positional[tuple[Path, ...]]
+    """Files that `headwise study archive` wrote."""
+    out: Path | None = None
+    """The study's folder; runs/NAME if not given."""
+
+    def call(self, console: Console) -> int:
+        """Fills the folder."""
+        if not self.files:
+            raise ConfigError("nothing to restore", got="no file", allowed="one or more")
+        for path in self.files:
+            data = _bytes_of(path)
+            folder = self.out or RUNS / study_name(data, str(path))
+            store = Store(folder)
+            new = restore_study(data, str(path), store)
+            done = sum(store.is_finished(run.id) for run in store.plan())
+            console.print(
+                f"{path}: {new:,} new runs; {done:,} are finished in {folder}", highlight=False
+            )
+        return 0
+
+
 Command: TypeAlias = (
     Annotated[Run, tyro.conf.subcommand("run")]
     | Annotated[Status, tyro.conf.subcommand("status")]
     | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Archive, tyro.conf.subcommand("archive")]
+    | Annotated[Restore, tyro.conf.subcommand("restore")]
 )
 
 
@@ -175,6 +236,13 @@ def _store(folder: Path) -> Store:
     if not folder.exists() and (RUNS / folder).exists():
         folder = RUNS / folder
     return Store(folder)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}", got=error.strerror) from error
 
 
 def _value(text: str) -> Any:

@@ -16,9 +16,8 @@ from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS, generator_f
 from headwise.report.statistics.aggregates import Array
 from headwise.report.statistics.bootstrap import draw_counts
 from headwise.report.store import RunRecord
+from headwise.study.measures import NUM_POINTS
 
-NUM_POINTS = 50
-"""Points of a learning curve."""
 BAND_SAMPLES = 500
 """Bootstrap samples behind the band of a curve."""
 
@@ -61,7 +60,7 @@ class Cell:
     @cached_property
     def curves(self) -> Array:
         """The learning curve of every run, (runs, points), over equal shares of the steps."""
-        return np.stack([learning_curve(run, self.steps) for run in self.runs])
+        return np.stack([run.curve() for run in self.runs])
 
     def number(self, name: str) -> float:
         """The median over runs of a final number, NaN if none has it."""
@@ -154,23 +153,6 @@ def read_curves(cells: Sequence[Cell]) -> None:
     with ThreadPoolExecutor(4) as pool:
         for _ in pool.map(lambda cell: cell.curves, cells):
             pass
-
-
-def learning_curve(run: RunRecord, steps: int) -> Array:
-    """The mean return of the episodes that ended in each of `NUM_POINTS` equal shares of steps.
-
-    Shares in which none ended are interpolated; before the first one the curve is flat. The last
-    step of many slots may go beyond the end; it belongs to the last share.
-    """
-    step, returns = run.episodes()
-    keep = np.isfinite(returns)
-    share = np.minimum((step[keep] - 1) * NUM_POINTS // steps, NUM_POINTS - 1)
-    counts = np.bincount(share, minlength=NUM_POINTS)
-    sums = np.bincount(share, weights=returns[keep], minlength=NUM_POINTS)
-    filled = np.nonzero(counts)[0]
-    if not filled.size:
-        return np.full(NUM_POINTS, np.nan)
-    return np.interp(np.arange(NUM_POINTS), filled, sums[filled] / counts[filled])
 
 
 def grid(steps: float = 1.0) -> Array:

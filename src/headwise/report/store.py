@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from headwise.errors import ConfigError
+from headwise.study.measures import NUM_POINTS, learning_curve
 
 _ESTIMATORS = {"range_slope": "range"}
 """Estimators that go under the name of another one in the paper."""
@@ -130,6 +131,23 @@ class RunRecord:
         table = _read_table(path, ["step", "return"])
         returns = table.column("return").to_numpy().astype(np.float64)
         return table.column("step").to_numpy(), returns
+
+    def curve(self) -> NDArray[np.float64]:
+        """The mean return in each fiftieth of the steps; NaN if no episodes were kept.
+
+        A restored run has its curve alone (`headwise study restore`).
+        """
+        kept = self.folder / "curve.json"
+        if not kept.exists():
+            return learning_curve(*self.episodes(), self.steps)
+        values = _read_json(kept).get("returns")
+        try:
+            curve = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise _unreadable(kept, error) from error
+        if curve.shape != (NUM_POINTS,):
+            raise _unreadable(kept, f"not {NUM_POINTS} numbers")
+        return curve
 
     def metric(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The steps and values of a metric, empty if it was not logged."""

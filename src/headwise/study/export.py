@@ -9,35 +9,32 @@ from typing import Any
 
 import numpy as np
 
-from headwise.study.result import EpisodeTable
 from headwise.study.run import Run
 from headwise.study.store import Store
 
-POINTS = 50
-"""Evaluations that marl-eval is given of each run; it wants equally many of all."""
 RETURN = "mean_episode_return"
 
 
-def marl_eval_json(store: Store, points: int = POINTS) -> str:
+def marl_eval_json(store: Store) -> str:
     """Finished runs in the form of marl-eval (Gorsane et al. 2022).
 
-    environment, task (label and view), algorithm (with factorization and labels), seed, step.
-    A step holds the mean return of the episodes that ended since the one before it; where none did,
-    that of the last one known.
+    environment, task (label and view), algorithm (with factorization and labels), seed, step. The
+    steps are the points of the learning curve: marl-eval wants equally many of all runs. A run
+    without a curve is left out.
     """
     data: dict[str, Any] = {}
     for run in store.plan():
         if not store.is_finished(run.id):
             continue
-        episodes = store.episodes(run.id)
-        if not len(episodes.step):
+        curve = store.curve(run.id)
+        if np.isnan(curve).any():
             continue
         algorithm = (
             data.setdefault(run.env, {}).setdefault(_task(run), {}).setdefault(_algorithm(run), {})
         )
         entry: dict[str, Any] = {
-            f"step_{k}": {"step_count": step, RETURN: [value]}
-            for k, (step, value) in enumerate(_curve(episodes, run.steps, points), 1)
+            f"step_{k}": {"step_count": round(run.steps * k / len(curve)), RETURN: [value]}
+            for k, value in enumerate(curve.tolist(), 1)
         }
         entry["absolute_metrics"] = {RETURN: [store.result(run.id)["final_return"]]}
         algorithm[f"seed_{run.seed}"] = entry
@@ -75,16 +72,3 @@ def _task(run: Run) -> str:
 def _algorithm(run: Run) -> str:
     further = [value for name, value in sorted(run.labels.items()) if name != "environment"]
     return "/".join((run.algorithm, run.factorization, *further))
-
-
-def _curve(episodes: EpisodeTable, steps: int, points: int) -> list[tuple[int, float]]:
-    """(step, mean return) at equal distances; before the first episode ended, its own return."""
-    ends = [round(steps * k / points) for k in range(1, points + 1)]
-    places = np.searchsorted(episodes.step, ends, side="right")
-    places[-1] = len(episodes.step)  # the last tick may go a little beyond the budget
-    value, at, curve = float(episodes.returns[0]), 0, []
-    for step, place in zip(ends, places.tolist(), strict=True):
-        if place > at:
-            value, at = float(episodes.returns[at:place].mean()), place
-        curve.append((step, value))
-    return curve

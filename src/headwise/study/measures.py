@@ -1,4 +1,4 @@
-"""The final numbers of a run, from its episodes."""
+"""What is made of a run's episodes: its final numbers and its learning curve."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ LAST_SMOOTHED = 50
 """Points of the smoothed curve whose mean is the paper's final return."""
 KEEP = 0.95
 """Share of the smoothed return that stays when an episode comes in (the paper's curves)."""
+NUM_POINTS = 50
+"""Points of a learning curve."""
 
 
 def smoothed(returns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -45,6 +47,24 @@ def measures(
         reached = np.nonzero(curve >= threshold)[0]
         result[f"steps_to_{threshold:g}"] = int(step[reached[0]]) if len(reached) else None
     return result
+
+
+def learning_curve(
+    step: NDArray[np.int64], returns: NDArray[np.float64], steps: int
+) -> NDArray[np.float64]:
+    """The mean return of the episodes that ended in each of `NUM_POINTS` equal shares of steps.
+
+    Shares in which none ended are interpolated; before the first one the curve is flat, and without
+    any it is NaN. The last step of many slots may go beyond the end; it belongs to the last share.
+    """
+    keep = np.isfinite(returns)
+    share = np.minimum((step[keep] - 1) * NUM_POINTS // steps, NUM_POINTS - 1)
+    counts = np.bincount(share, minlength=NUM_POINTS)
+    sums = np.bincount(share, weights=returns[keep], minlength=NUM_POINTS)
+    filled = np.nonzero(counts)[0]
+    if not filled.size:
+        return np.full(NUM_POINTS, np.nan)
+    return np.interp(np.arange(NUM_POINTS), filled, sums[filled] / counts[filled])
 
 
 def _mean(values: NDArray[np.float64]) -> float | None:

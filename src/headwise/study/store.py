@@ -7,6 +7,7 @@ Layout (docs/studies.md is the contract with readers):
     runs/ID/fingerprint.json        where it was made
     runs/ID/episodes.parquet        step, return, length
     runs/ID/metrics.parquet         step, name, value
+    runs/ID/curve.json              of a restored run, instead of both tables
     runs/ID/checkpoint.zip          the trained agent, where it was asked for
     runs/ID/result.json             final scalars: the mark of a finished run
     runs/ID/error.json              of a run that failed, with config and fingerprint only
@@ -22,6 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from headwise.errors import ConfigError, StoreError
 from headwise.study.files import (
     disk_troubles,
@@ -33,6 +37,7 @@ from headwise.study.files import (
     write_bytes,
     write_json,
 )
+from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
 from headwise.study.run import Run
 
@@ -68,7 +73,7 @@ class Store:
 
         The same study may come with another plan (more seeds, say): runs that are there stay.
         """
-        _parquet()  # if it is not there, it is better known now than when a run is finished
+        parquet_module()  # if it is not there, it is better known now than when a run is finished
         with disk_troubles(self.folder):
             self.runs.mkdir(parents=True, exist_ok=True)
             self.scratch.mkdir(exist_ok=True)
@@ -135,12 +140,23 @@ class Store:
 
     def episodes(self, run_id: str) -> EpisodeTable:
         """A finished run's episodes."""
-        table = _parquet().read_table(self.runs / run_id / "episodes.parquet")
+        table = parquet_module().read_table(self.runs / run_id / "episodes.parquet")
         return EpisodeTable(*(table[name].to_numpy() for name in ("step", "return", "length")))
+
+    def curve(self, run_id: str) -> NDArray[np.float64]:
+        """A finished run's learning curve; NaN if no episode ended, or none was kept."""
+        kept, episodes = (self.runs / run_id / n for n in ("curve.json", "episodes.parquet"))
+        if kept.is_file():
+            return np.array(read_json(kept)["returns"], dtype=np.float64)
+        if not episodes.is_file():
+            return np.full(NUM_POINTS, np.nan)
+        table = self.episodes(run_id)
+        steps = read_json(self.runs / run_id / "config.json")["steps"]
+        return learning_curve(table.step, table.returns.astype(np.float64), steps)
 
     def metrics(self, run_id: str) -> MetricTable:
         """A finished run's metrics."""
-        table = _parquet().read_table(self.runs / run_id / "metrics.parquet")
+        table = parquet_module().read_table(self.runs / run_id / "metrics.parquet")
         return MetricTable(
             table["step"].to_numpy(), table["name"].to_pylist(), table["value"].to_numpy()
         )
@@ -167,7 +183,7 @@ class Store:
     def put(self, result: RunResult) -> bool:
         """Puts a finished run in; False if someone else had finished it already."""
         checkpoint = {} if result.checkpoint is None else {CHECKPOINT: result.checkpoint}
-        return self._put(
+        return self.put_files(
             result.run,
             {
                 "fingerprint.json": result.fingerprint,
@@ -185,26 +201,17 @@ class Store:
             "message": failure.message,
             "traceback": failure.traceback,
         }
-        return self._put(
+        return self.put_files(
             failure.run, {"fingerprint.json": failure.fingerprint, "error.json": error}
         )
 
-    def sweep(self, held: Callable[[list[str]], list[str]]) -> None:
-        """Removes what killed runners left behind.
+    def put_files(self, run: Run, contents: dict[str, Any]) -> bool:
+        """Puts a run's folder in, whole or not at all; False if the run is finished already.
 
         Args:
-            held: Tells which of some runs a living runner has. It is asked after the folder is
-                listed, so that nothing begun in the meantime is taken for a remnant.
+            run: Whose it is.
+            contents: Its files by name beside `config.json`: bytes, or data for JSON.
         """
-        if not self.scratch.is_dir():
-            return
-        owners = {path: path.name.split(".")[0] for path in self.scratch.iterdir()}
-        kept = {"study", *held(list(owners.values()))}
-        for path, owner in owners.items():
-            if owner not in kept:
-                remove(path)
-
-    def _put(self, run: Run, contents: dict[str, Any]) -> bool:
         part, target = self.scratch / unique(run.id), self.runs / run.id
         with disk_troubles(self.folder):
             try:
@@ -226,6 +233,21 @@ class Store:
             finally:
                 remove(part)
 
+    def sweep(self, held: Callable[[list[str]], list[str]]) -> None:
+        """Removes what killed runners left behind.
+
+        Args:
+            held: Tells which of some runs a living runner has. It is asked after the folder is
+                listed, so that nothing begun in the meantime is taken for a remnant.
+        """
+        if not self.scratch.is_dir():
+            return
+        owners = {path: path.name.split(".")[0] for path in self.scratch.iterdir()}
+        kept = {"study", *held(list(owners.values()))}
+        for path, owner in owners.items():
+            if owner not in kept:
+                remove(path)
+
 
 def _move_folder(source: Path, target: Path) -> bool:
     """Renames a folder; False if there is one in the way, or the source has gone."""
@@ -240,7 +262,8 @@ def _move_folder(source: Path, target: Path) -> bool:
     return True
 
 
-def _parquet() -> Any:
+def parquet_module() -> Any:
+    """Pyarrow's module for Parquet files; raises with advice if it is not installed."""
     try:
         import pyarrow.parquet as parquet
     except ImportError as error:
@@ -252,7 +275,7 @@ def _parquet() -> Any:
 
 
 def _table_bytes(columns: dict[str, Any], types: dict[str, str]) -> bytes:
-    parquet = _parquet()
+    parquet = parquet_module()
     import pyarrow as pa
 
     kinds: dict[str, pa.DataType] = {

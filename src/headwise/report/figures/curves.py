@@ -8,7 +8,7 @@ import numpy as np
 
 from headwise.envs.reference import reference_score
 from headwise.errors import ConfigError
-from headwise.report.cells import NUM_POINTS, Cell, band, grid
+from headwise.report.cells import Cell, band, grid
 from headwise.report.figures.figure import Figure, Lines, Series
 from headwise.report.names import (
     ALGORITHMS,
@@ -22,6 +22,7 @@ from headwise.report.names import (
 )
 from headwise.report.statistics.aggregates import Array
 from headwise.report.sweep import Sweep
+from headwise.study.measures import NUM_POINTS
 
 SECTION = "Learning curves"
 BAND = "Bands: 95 % stratified bootstrap over seeds."

@@ -1,0 +1,171 @@
+"""Archives: a study as one file, and back: what is kept, what is refused, what a report sees."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from tiny_study import tiny_study
+
+from headwise import ConfigError
+from headwise.errors import StoreError
+from headwise.report.store import read_store
+from headwise.study import Options, Store, conduct
+from headwise.study.archive import archive_study, restore_study, study_name, write_archive
+from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Of four runs two are finished, one of them without an episode, one has failed."""
+    study = tiny_study(about="What for?")
+    store = Store(tmp_path / "here")
+    store.begin(study.to_json())
+    none = MetricTable(np.empty(0, np.int64), [], np.empty(0, np.float32))
+    first, second, third, _ = study.runs()
+    step = np.array([8, 16, 40], np.int64)
+    returns = np.array([1, 3, 10], np.float32)
+    episodes = EpisodeTable(step, returns, np.array([8, 8, 24], np.int32))
+    empty = EpisodeTable(step[:0], returns[:0], np.empty(0, np.int32))
+    result = {"final_return": 4.5, "diverged": False}
+    store.put(RunResult(first, episodes, none, result, {"commit": "abc", "packed_with": []}))
+    store.put(RunResult(second, empty, none, {"final_return": None}, {"commit": "abc"}))
+    store.put_failure(RunFailure(third, "ValueError", "no", "line 1", {"commit": "abc"}))
+    return store
+
+
+def test_there_and_back(store, tmp_path):
+    data, finished = archive_study(store)
+    assert finished == 2
+    assert study_name(data, "x") == "tiny"
+    there = Store(tmp_path / "there")
+    assert restore_study(data, "x", there) == 3
+    assert there.study() == store.study()
+    first, second, third, fourth = there.plan()
+    for run in (first, second):
+        assert there.result(run.id) == store.result(run.id)
+        assert there.fingerprint(run.id) == store.fingerprint(run.id)
+    np.testing.assert_allclose(there.curve(first.id), store.curve(first.id), rtol=1e-6)
+    assert np.isnan(there.curve(second.id)).all()
+    assert there.error(third.id)["message"] == "no"
+    assert not there.is_finished(fourth.id)
+    files = {path.name for path in (there.runs / first.id).iterdir()}
+    assert files == {"config.json", "fingerprint.json", "result.json", "curve.json"}
+    assert archive_study(there) == (data, 2)  # nothing more is lost the second time
+
+
+def test_a_report_sees_the_same_curves_and_scores(store, tmp_path):
+    restore_study(archive_study(store)[0], "x", Store(tmp_path / "there"))
+    here, there = read_store(tmp_path / "here"), read_store(tmp_path / "there")
+    assert (there.name, there.about, there.num_planned) == ("tiny", "What for?", 4)
+    assert [run.id for run in there] == [run.id for run in here]
+    for ours, theirs in zip(there, here, strict=True):
+        np.testing.assert_allclose(ours.curve(), theirs.curve(), rtol=1e-6)
+        assert ours.result == theirs.result
+    assert [failure.error for failure in there.failures] == [f.error for f in here.failures]
+
+
+def test_the_study_goes_on_with_what_is_missing(store, tmp_path):
+    there = tmp_path / "there"
+    restore_study(archive_study(store)[0], "x", Store(there))
+    before = (there / "runs" / Store(there).plan()[0].id / "result.json").read_text()
+    options = Options(executor="inline", retry_failed=True)
+    summary = conduct(tiny_study(about="What for?"), there, options)
+    assert (summary.finished, summary.failed) == (4, 0)
+    assert (there / "runs" / Store(there).plan()[0].id / "result.json").read_text() == before
+
+
+def test_parts_of_a_study_come_together(tmp_path):
+    study = tiny_study()
+    parts = []
+    for place, only in enumerate(("seed0", "seed1")):
+        folder = tmp_path / str(place)
+        conduct(study, folder, Options(executor="inline", only=only))
+        parts.append(archive_study(Store(folder)))
+    assert [finished for _, finished in parts] == [2, 2]
+    together = Store(tmp_path / "all")
+    assert [restore_study(data, "x", together) for data, _ in parts] == [2, 2]
+    assert all(together.is_finished(run.id) for run in study.runs())
+    assert [restore_study(data, "x", together) for data, _ in parts] == [0, 0]
+
+
+def test_a_larger_plan_stays(store, tmp_path):
+    """Seeds that were added to the study in the folder are not forgotten."""
+    data, _ = archive_study(store)
+    there = Store(tmp_path / "there")
+    there.begin(tiny_study(seeds=3, about="What for?").to_json())
+    restore_study(data, "x", there)
+    assert {run.id for run in there.plan()} == {run.id for run in tiny_study(seeds=3).runs()}
+
+
+def test_another_study_is_not_mixed_in(store, tmp_path):
+    there = Store(tmp_path / "there")
+    there.begin(tiny_study("other").to_json())
+    with pytest.raises(ConfigError, match=r"holds another study; got tiny"):
+        restore_study(archive_study(store)[0], "x", there)
+
+
+def changed(data, **columns):
+    """An archive with other columns."""
+    table = parquet.read_table(pa.BufferReader(data))
+    for name, values in columns.items():
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+def test_what_is_no_archive_is_refused_and_leaves_nothing(store, tmp_path):
+    data, _ = archive_study(store)
+    configs = parquet.read_table(pa.BufferReader(data)).column("config").to_pylist()
+    by_hand = {"id": "0" * 16, **json.loads(configs[0])}
+    plain = pa.BufferOutputStream()
+    parquet.write_table(pa.table({"step": [1]}), plain)
+    bad = {
+        "is no archived study": [
+            b"",
+            b"no parquet at all",
+            data[: len(data) // 2],
+            plain.getvalue().to_pybytes(),
+            changed(data, config=["{}", *configs[1:]]),
+            changed(data, config=["no json", *configs[1:]]),
+            changed(data, config=[json.dumps(by_hand), *configs[1:]]),
+            changed(data, curve=[[1.0, 2.0], None, None, None]),
+        ]
+    }
+    for words, cases in bad.items():
+        for case in cases:
+            with pytest.raises(ConfigError, match=words):
+                restore_study(case, "x.parquet", Store(tmp_path / "there"))
+    assert not (tmp_path / "there").exists()
+
+
+def test_a_run_that_cannot_be_read_is_named(store, tmp_path):
+    run = store.plan()[0]
+    (store.runs / run.id / "result.json").write_text("{")
+    with pytest.raises(StoreError, match=rf"cannot read .*{run.id}.*Delete the run's folder"):
+        archive_study(store)
+
+
+def test_deleted_tables_leave_the_scores(store):
+    run = store.plan()[0]
+    (store.runs / run.id / "episodes.parquet").unlink()
+    (store.runs / run.id / "metrics.parquet").unlink()
+    data, finished = archive_study(store)
+    assert finished == 2
+    row = parquet.read_table(pa.BufferReader(data)).to_pylist()[0]
+    assert row["curve"] is None
+    assert json.loads(row["result"])["final_return"] == 4.5
+
+
+def test_an_archive_is_replaced_whole(tmp_path):
+    path = tmp_path / "new" / "x.parquet"
+    write_archive(path, b"one")
+    write_archive(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [p.name for p in path.parent.iterdir()] == ["x.parquet"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError):
+        write_archive(tmp_path / "file" / "x.parquet", b"")
