@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from tiny_study import tiny_study
+from tiny_study import tiny_cell, tiny_study
 
 from headwise import ConfigError
 from headwise.errors import StoreError
@@ -36,8 +36,8 @@ def store(tmp_path):
 
 
 def test_there_and_back(store, tmp_path):
-    data, finished = archive_study(store)
-    assert finished == 2
+    data, planned, finished = archive_study(store)
+    assert (planned, finished) == (4, 2)
     assert study_name(data, "x") == "tiny"
     there = Store(tmp_path / "there")
     assert restore_study(data, "x", there) == 3
@@ -52,7 +52,7 @@ def test_there_and_back(store, tmp_path):
     assert not there.is_finished(fourth.id)
     files = {path.name for path in (there.runs / first.id).iterdir()}
     assert files == {"config.json", "fingerprint.json", "result.json", "curve.json"}
-    assert archive_study(there) == (data, 2)  # nothing more is lost the second time
+    assert archive_study(there) == (data, 4, 2)  # nothing more is lost the second time
 
 
 def test_a_report_sees_the_same_curves_and_scores(store, tmp_path):
@@ -83,20 +83,36 @@ def test_parts_of_a_study_come_together(tmp_path):
         folder = tmp_path / str(place)
         conduct(study, folder, Options(executor="inline", only=only))
         parts.append(archive_study(Store(folder)))
-    assert [finished for _, finished in parts] == [2, 2]
+    assert [finished for *_, finished in parts] == [2, 2]
     together = Store(tmp_path / "all")
-    assert [restore_study(data, "x", together) for data, _ in parts] == [2, 2]
+    assert [restore_study(data, "x", together) for data, *_ in parts] == [2, 2]
     assert all(together.is_finished(run.id) for run in study.runs())
-    assert [restore_study(data, "x", together) for data, _ in parts] == [0, 0]
+    assert [restore_study(data, "x", together) for data, *_ in parts] == [0, 0]
 
 
 def test_a_larger_plan_stays(store, tmp_path):
     """Seeds that were added to the study in the folder are not forgotten."""
-    data, _ = archive_study(store)
+    data, *_ = archive_study(store)
     there = Store(tmp_path / "there")
     there.begin(tiny_study(seeds=3, about="What for?").to_json())
     restore_study(data, "x", there)
     assert {run.id for run in there.plan()} == {run.id for run in tiny_study(seeds=3).runs()}
+
+
+def test_runs_of_an_earlier_plan_come_along(store, tmp_path):
+    """A study that now has other cells keeps what was run of the old ones."""
+    first, second, third, _ = store.plan()
+    later = tiny_study(cells=[tiny_cell("sac", "shared")], seeds=1)
+    store.begin(later.to_json())
+    data, planned, finished = archive_study(store)
+    assert (planned, finished) == (4, 2)
+    there = Store(tmp_path / "there")
+    restore_study(data, "x", there)
+    assert there.is_finished(first.id)
+    assert {run.id for run in there.plan()} == {
+        *(run.id for run in later.runs()),
+        *(run.id for run in (first, second, third)),
+    }
 
 
 def test_another_study_is_not_mixed_in(store, tmp_path):
@@ -118,7 +134,7 @@ def changed(data, **columns):
 
 
 def test_what_is_no_archive_is_refused_and_leaves_nothing(store, tmp_path):
-    data, _ = archive_study(store)
+    data, *_ = archive_study(store)
     configs = parquet.read_table(pa.BufferReader(data)).column("config").to_pylist()
     by_hand = {"id": "0" * 16, **json.loads(configs[0])}
     plain = pa.BufferOutputStream()
@@ -153,8 +169,8 @@ def test_deleted_tables_leave_the_scores(store):
     run = store.plan()[0]
     (store.runs / run.id / "episodes.parquet").unlink()
     (store.runs / run.id / "metrics.parquet").unlink()
-    data, finished = archive_study(store)
-    assert finished == 2
+    data, planned, finished = archive_study(store)
+    assert (planned, finished) == (4, 2)
     row = parquet.read_table(pa.BufferReader(data)).to_pylist()[0]
     assert row["curve"] is None
     assert json.loads(row["result"])["final_return"] == 4.5

@@ -169,11 +169,10 @@ class Archive:
         store = _store(self.folder)
         path = self.out or Path(f"{store.study()['name']}.parquet")
         with console.status("") as status:
-            data, finished = archive_study(
+            data, planned, finished = archive_study(
                 store, lambda done, of: status.update(f"reading run {done + 1:,} of {of:,}")
             )
         write_archive(path, data)
-        planned = len(store.plan())
         console.print(
             f"wrote {path}: {finished:,} of {planned:,} runs, {len(data) / 1e3:,.0f} kB",
             highlight=False,

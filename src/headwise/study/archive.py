@@ -32,8 +32,10 @@ _JSON = ("fingerprint", "result", "error")
 
 def archive_study(
     store: Store, on_run: Callable[[int, int], None] | None = None
-) -> tuple[bytes, int]:
-    """A study's folder as the bytes of one file, and how many finished runs are in it.
+) -> tuple[bytes, int, int]:
+    """A study's folder as the bytes of one file; how many runs are in it, and how many finished.
+
+    Runs that an earlier plan of the study left in the folder come along.
 
     Args:
         store: The folder.
@@ -42,17 +44,17 @@ def archive_study(
     import pyarrow as pa
 
     study = store.study()
-    plan = store.plan()
+    runs = [*store.plan(), *store.beside_the_plan()]
     rows: list[dict[str, Any]] = []
-    for place, run in enumerate(plan):
+    for place, run in enumerate(runs):
         if on_run is not None:
-            on_run(place, len(plan))
+            on_run(place, len(runs))
         rows.append({"config": _text(run.to_json()), **_outcome(store, run)})
     header = {name: value for name, value in study.items() if name != "plan"}
     table = pa.Table.from_pylist(rows, _schema(header))
     sink = io.BytesIO()
     parquet_module().write_table(table, sink, compression="zstd", compression_level=19)
-    return sink.getvalue(), sum(row["result"] is not None for row in rows)
+    return sink.getvalue(), len(runs), sum(row["result"] is not None for row in rows)
 
 
 def restore_study(data: bytes, name: str, store: Store) -> int:

@@ -113,6 +113,13 @@ class Store:
         """All runs of the study."""
         return [Run.from_json(entry) for entry in self.study()["plan"]]
 
+    def beside_the_plan(self) -> list[Run]:
+        """Runs that are in the folder and not in its plan: those of the study as it was before."""
+        planned = {entry["id"] for entry in self.study()["plan"]}
+        there = sorted(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else []
+        configs = (self.runs / name / "config.json" for name in there if name not in planned)
+        return [Run.from_json(read_json(path)) for path in configs if path.is_file()]
+
     # --- what is there --------------------------------------------------------------------------
 
     def is_finished(self, run_id: str) -> bool:

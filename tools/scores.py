@@ -1,0 +1,85 @@
+"""What an archived sweep says, for people: a CSV with a row for each run, and a table of scores.
+
+    python tools/scores.py results/paper.parquet     # writes results/paper.csv, prints the table
+
+Scores are final returns on a scale where random play is 0 and the best policy known is 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from headwise.envs.reference import normalise
+from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS, algorithm_name, in_order
+from headwise.report.store import RunRecord, read_store
+from headwise.study import Store
+from headwise.study.archive import restore_study
+
+COLUMNS = ("task", "view", "algorithm", "factorization", "seed", "steps")
+
+
+def runs_of(path: Path) -> tuple[RunRecord, ...]:
+    """The finished runs of an archive."""
+    with tempfile.TemporaryDirectory() as folder:
+        restore_study(path.read_bytes(), str(path), Store(folder))
+        return read_store(folder).runs
+
+
+def score(run: RunRecord) -> float:
+    """A run's final return on the common scale."""
+    settings = run.config["env_settings"]
+    return float(normalise(run.score, run.env, **settings, view=run.view))
+
+
+def as_csv(runs: Iterable[RunRecord]) -> str:
+    """A row for each run, by name."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["environment", *COLUMNS[1:], "final_return", "score", "num_parameters", "run"])
+    for run in sorted(runs, key=lambda run: [getattr(run, name) for name in COLUMNS]):
+        what = [getattr(run, name) for name in COLUMNS]
+        numbers = round(run.score, 4), round(score(run), 4), int(run.number("num_parameters"))
+        writer.writerow([*what, *numbers, run.id])
+    return text.getvalue()
+
+
+def as_table(runs: Iterable[RunRecord]) -> str:
+    """Mean scores in Markdown: a row for each environment, algorithm and view."""
+    cells: dict[tuple[str, str, str, str], list[float]] = {}
+    for run in runs:
+        key = (run.task, run.algorithm, run.view, run.factorization)
+        cells.setdefault(key, []).append(score(run))
+    lines = [
+        f"| environment | view | algorithm | {' | '.join(FACTORIZATIONS)} |",
+        "| --- " * (3 + len(FACTORIZATIONS)) + "|",
+    ]
+    for task in sorted({key[0] for key in cells}):
+        for algorithm in in_order((key[1] for key in cells if key[0] == task), ALGORITHMS):
+            views = (key[2] for key in cells if key[:2] == (task, algorithm))
+            for view in in_order(views, VIEWS):
+                found = [cells.get((task, algorithm, view, f)) for f in FACTORIZATIONS]
+                scores = [f"{np.mean(values):.2f}" if values else "" for values in found]
+                what = (task, view, algorithm_name(algorithm))
+                lines.append(f"| {' | '.join((*what, *scores))} |")
+    return "\n".join(lines)
+
+
+def main(paths: Sequence[str]) -> None:
+    """Writes a CSV beside each archive and prints its table."""
+    if not paths:
+        sys.exit(__doc__)
+    for path in map(Path, paths):
+        runs = runs_of(path)
+        path.with_suffix(".csv").write_text(as_csv(runs))
+        print(as_table(runs))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
