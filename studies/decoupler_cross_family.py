@@ -5,8 +5,9 @@
 PPO and DQN with shared-nomix, VDN and QPLEX critics; SAC as SAC-Concat (`shared`) and SAC-BDQ
 (`vdn`). 5 seeds, 100,000 steps. The presets differ in PPO alone, so the other families run once.
 
-Two cells are not the paper's: SAC-Concat with another activation, and with an actor that learns
-from the critics' value of every option. The label `change` sets them apart.
+Three cells are not the paper's: SAC-Concat with another activation, with an actor that learns from
+the critics' value of every option, and with whatever Headwise does unless told otherwise. The label
+`change` sets them apart.
 """
 
 from dataclasses import replace
@@ -29,12 +30,19 @@ OFF_POLICY = {
 }
 """As the authors' runner had it: an update for each step of its 16 environments."""
 PPO_CELLS = (("shared", "uniform"), ("vdn", "range"), ("qplex", "grad"))
-SAC_SETTINGS = {**OFF_POLICY, "target_entropy": 0.1, "entropy_bonus": "whole"}
+SAC_SETTINGS = {
+    **OFF_POLICY,
+    "target_entropy": 0.1,
+    "entropy_bonus": "whole",
+    "actor_gradient": "straight_through",
+    "activation": "tanh",
+}
 OTHER_CELLS = (  # a config, its critics, and how it departs from the paper
     (DQN(**OFF_POLICY, epsilon=0.1), ("shared", "vdn", "qplex"), ""),
     (SAC(**SAC_SETTINGS), ("shared", "vdn"), ""),
-    (SAC(**SAC_SETTINGS, activation="relu"), ("shared",), "relu"),
-    (SAC(**SAC_SETTINGS, actor_gradient="counterfactual"), ("shared",), "counterfactual"),
+    (SAC(**{**SAC_SETTINGS, "activation": "relu"}), ("shared",), "relu"),
+    (SAC(**{**SAC_SETTINGS, "actor_gradient": "counterfactual"}), ("shared",), "counterfactual"),
+    (SAC(**OFF_POLICY), ("shared",), "defaults"),
 )
 
 

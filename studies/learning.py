@@ -8,14 +8,13 @@ PPO: every factorization on CoopPush, Platform and dependent HybridShoot. DQN an
 on Platform, and on the other environments one of each in every view (DQN vdn, SAC shared).
 
 SAC for itself: the same cells, with what Headwise does unless told otherwise where that is not what
-the paper has. `--args activation=relu` is the same with another activation.
+the paper has. To try something else: `--args "settings={'activation': 'tanh'}"`.
 """
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from headwise.algorithms.sac import SAC
-from headwise.nets import Activation
 from headwise.study import Study
 from paper import FACTORIZATIONS, cells, smaller, with_budgets, with_hyperparameters
 
@@ -36,30 +35,30 @@ def off_policy(study: Study) -> Study:
     return study
 
 
-def sac(study: Study, activation: Activation) -> Study:
+def sac(study: Study) -> Study:
     """The cells of SAC, with our own settings."""
-    ours = SAC(activation=activation)
     names = ("target_entropy", "entropy_bonus", "actor_gradient", "activation")
-    study = off_policy(study).without(algorithm="dqn")
-    return study.change(settings={name: getattr(ours, name) for name in names})
+    own = {name: getattr(SAC(), name) for name in names}
+    return off_policy(study).without(algorithm="dqn").change(settings=own)
+
+
+FAMILIES = {"ppo": (ppo, 10), "off_policy": (off_policy, 5), "sac": (sac, 5)}
+"""The cells of each, and the part of the paper's steps that they get."""
 
 
 def make(
     family: Literal["ppo", "off_policy", "sac"] = "ppo",
-    activation: Activation = SAC.activation,
+    settings: dict[str, Any] | None = None,
     seeds: int = 3,
     smoke: bool = False,
 ) -> Study:
     """The study; `smoke` has every cell with a tiny budget and one seed."""
+    choose, part = FAMILIES[family]
     name = f"learning-{family}" + ("-smoke" if smoke else "")
     study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget=False)
     if smoke:
         study = smaller(study).with_seeds(1)
-    if family == "sac":
-        study = sac(study, activation)
-    else:
-        study = ppo(study) if family == "ppo" else off_policy(study)
+    study = choose(study).change(settings=settings or {})
     if smoke:
         return study
-    part = 10 if family == "ppo" else 5
     return replace(study, cells=tuple(replace(c, steps=c.steps // part) for c in study.cells))

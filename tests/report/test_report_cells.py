@@ -42,7 +42,7 @@ def test_runs_that_differ_in_a_setting_are_never_pooled(tmp_path):
     assert [cell.variant for cell in cells] == ["gae_lambda=0.5", "gae_lambda=0.95"]
 
 
-def test_times_are_lent_to_cells_that_have_none(tmp_path):
+def test_times_are_lent_to_cells(tmp_path):
     def store(name, steps, **result):
         runs = [
             (synthetic.config("Platform", "ppo", f, 0, steps), ([steps], [1.0]), {}, result)
@@ -50,14 +50,18 @@ def test_times_are_lent_to_cells_that_have_none(tmp_path):
         ]
         return read_store(synthetic.write_store(tmp_path / name, name, runs))
 
-    paper = store("paper", 500_000, final_return=1.0, num_parameters=7, update_ms=None)
-    costs = store("costs", 9000, final_return=0.0, num_parameters=8, update_ms=3.0)
-    for cell in cells_of(paper, costs.runs):
-        assert (cell.number("update_ms"), cell.number("num_parameters")) == (3.0, 7)
-        assert cell.scores.tolist() == [1.0]
+    gpu = store("gpu", 500_000, final_return=1.0, num_parameters=7, update_ms=None)
+    cpu = store("cpu", 500_000, final_return=1.0, num_parameters=7, update_ms=1.0)
+    costs = store("costs", 9000, final_return=0.0, num_parameters=8, update_ms=3.0, wall_s=5.0)
+    for paper in (gpu, cpu):  # whether or not they have their own: all are of one machine then
+        for cell in cells_of(paper, costs.runs):
+            assert (cell.number("update_ms"), cell.number("num_parameters")) == (3.0, 7)
+            assert np.isnan(cell.number("wall_s"))  # that of a longer run is another
+            assert cell.scores.tolist() == [1.0]
+    assert [cell.number("update_ms") for cell in cells_of(cpu)] == [1.0, 1.0]
     other = store("other", 9000, final_return=0.0, update_ms=5.0).runs[:1]
     other[0].config["settings"] = {"hidden": [8]}
-    assert np.isnan([cell.number("update_ms") for cell in cells_of(paper, other)]).all()
+    assert np.isnan([cell.number("update_ms") for cell in cells_of(gpu, other)]).all()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from headwise.study.planner import pack_runs
 STUDIES = Path(__file__).parents[2] / "studies"
 CELLS = {  # and seeds
     "decoupler_factorial": (14, 16),
-    "decoupler_cross_family": (13, 5),
+    "decoupler_cross_family": (14, 5),
     "importance_recovery": (16, 5),
     "lambda_sweep": (20, 8),
     "joint_options": (8, 5),
@@ -96,16 +96,16 @@ def test_target_entropies_of_a_cell_train_together():
     assert set(packs[0].settings()["target_entropy"]) == {0.5, 0.2, 0.1}
 
 
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_sac_learns_with_our_own_settings_in_the_cells_of_the_off_policy_study(activation):
-    ours = load_study("learning", family="sac", activation=activation)
+@pytest.mark.parametrize("settings", [{}, {"activation": "tanh"}, {"target_entropy_end": 0.2}])
+def test_sac_learns_with_our_own_settings_in_the_cells_of_the_off_policy_study(settings):
+    ours = load_study("learning", family="sac", settings=settings)
     theirs = load_study("learning", family="off_policy").without(algorithm="dqn")
     assert [(c.title, c.steps) for c in ours.cells] == [(c.title, c.steps) for c in theirs.cells]
-    own = SAC(activation=activation)
+    own = SAC(**settings)
+    names = ("target_entropy", "entropy_bonus", "actor_gradient", "activation", *settings)
     for run in ours.runs():
         config = SAC(**run.settings)
-        for name in ("target_entropy", "entropy_bonus", "actor_gradient", "activation"):
-            assert getattr(config, name) == getattr(own, name)
+        assert [getattr(config, name) for name in names] == [getattr(own, name) for name in names]
 
 
 def test_gradients_differ_in_what_their_names_say():
@@ -254,9 +254,15 @@ def test_equal_budgets():
 
 # --- results ------------------------------------------------------------------------------------
 
+ANNEALED = {"target_entropy": 0.5, "target_entropy_end": 0.2}
 RESULTS = {
     "paper": [("paper", {})],
     "learning": [("learning", {}), ("learning", {"family": "off_policy"})],
+    "learning_sac": [
+        ("learning", {"family": "sac"}),
+        ("learning", {"family": "sac", "settings": {"activation": "tanh"}}),
+        ("learning", {"family": "sac", "settings": ANNEALED}),
+    ],
     "joint_options": [("joint_options", {})],
     "target_entropy": [("target_entropy", {})],
     "actor_gradient": [("actor_gradient", {})],

@@ -84,8 +84,8 @@ class SAC(OffPolicyConfig):
     """What it is multiplied with at each update."""
     gumbel_floor: float = 0.01
     """The least it becomes."""
-    activation: Activation = "tanh"
-    """The activation of actor and critics."""
+    activation: Activation = "relu"
+    """The activation of actor and critics. The authors' package has tanh."""
     branch_width: int = 32
     """Width of each half of the layer above a branching critic's outputs."""
     policy_gain: float = 2.0**0.5

@@ -25,7 +25,7 @@ class Report:
     out: Path | None = None
     """Where to put it; `report` in the first folder if not given."""
     times: Path | None = None
-    """The folder of a study that lends its times to the runs of a GPU, which have none:
+    """The folder of a study whose times count instead of the runs' own, which those of a GPU lack:
     `headwise study run costs` makes one."""
     formats: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
     """Files to draw figures into, beside the page."""

@@ -20,6 +20,8 @@ from headwise.study.measures import NUM_POINTS
 
 BAND_SAMPLES = 500
 """Bootstrap samples behind the band of a curve."""
+LENT = ("update_ms", "act_ms", "act_flops")
+"""What is measured on a CPU alone and does not depend on how long a run is."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Cell:
     variant: str
     runs: tuple[RunRecord, ...]
     timed: tuple[RunRecord, ...] = ()
-    """Runs elsewhere that differ in seed and steps alone, whose times stand in for missing ones."""
+    """Runs elsewhere that differ in seed and steps alone, whose times count instead of its own:
+    times are compared between cells, so all should be of one machine and one size of population."""
 
     @property
     def steps(self) -> int:
@@ -64,7 +67,7 @@ class Cell:
 
     def number(self, name: str) -> float:
         """The median over runs of a final number, NaN if none has it."""
-        for runs in (self.runs, self.timed):
+        for runs in (self.timed if name in LENT else (), self.runs):
             values = np.array([run.number(name) for run in runs])
             values = values[np.isfinite(values)]
             if values.size:
@@ -80,7 +83,7 @@ def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list
 
     Args:
         runs: The runs.
-        timed: Runs that lend their times to cells that have none.
+        timed: Runs that lend their times to the cells.
     """
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:

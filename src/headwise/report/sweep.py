@@ -171,7 +171,7 @@ def sweeps_of(
     Args:
         study: Its name.
         runs: Its runs.
-        timed: Runs that lend their times to cells that have none.
+        timed: Runs that lend their times to the cells.
     """
     variants: dict[str, list[RunRecord]] = {}
     for run in runs:

@@ -45,8 +45,8 @@ def write_report(
     Args:
         folders: Where the studies are.
         out: Where to; `report` in the first folder if not given.
-        times: The folder of a study that lends its times to runs that have none because they were
-            trained on a GPU: those of runs that differ in seed and steps alone.
+        times: The folder of a study whose times count instead of the runs' own, which they lack if
+            they were trained on a GPU: those of runs that differ in seed and steps alone.
         formats: Files to draw figures into: png, pdf. Without any: the page and the tables.
         on_progress: Told what is being done.
     """
