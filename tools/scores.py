@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -18,18 +17,20 @@ import numpy as np
 
 from headwise.envs.reference import normalise
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS, algorithm_name, in_order
-from headwise.report.store import RunRecord, read_store
-from headwise.study import Store
-from headwise.study.archive import restore_study
+from headwise.report.store import RunRecord
+from headwise.study.archive import read_archive
 
 COLUMNS = ("task", "view", "algorithm", "factorization", "seed", "steps")
 
 
 def runs_of(path: Path) -> tuple[RunRecord, ...]:
     """The finished runs of an archive."""
-    with tempfile.TemporaryDirectory() as folder:
-        restore_study(path.read_bytes(), str(path), Store(folder))
-        return read_store(folder).runs
+    archive = read_archive(path)
+    return tuple(
+        RunRecord(run.id, path, archive.name, run.to_json(), files["result.json"])
+        for run, files in archive.runs
+        if "result.json" in files
+    )
 
 
 def score(run: RunRecord) -> float:

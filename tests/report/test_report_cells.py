@@ -5,7 +5,7 @@ import pytest
 import synthetic
 
 from headwise.report.cells import band, cells_of
-from headwise.report.figures.curves import _cut
+from headwise.report.figures.curves import _cut, curve_figures
 from headwise.report.published import budget
 from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError, share_of_budget, sweeps_of
@@ -137,3 +137,19 @@ def test_scales_by_reference_where_all_tasks_have_one(sweep):
     assert sweep.has_references
     assert sweep.scaled(sweep.cells[0], np.array([0.14723]))[0] == pytest.approx(0.0)
     assert "random play" in sweep.scale
+
+
+def test_cells_without_a_curve_are_not_drawn(sweep):
+    for cell in sweep.where(view="hybrid"):
+        for run in cell.runs:
+            (run.folder / "episodes.parquet").unlink()
+    figures = list(curve_figures(sweep))
+    assert [len(figure.panels) for figure in figures] == [1, 1, 1, 1]
+    assert all("2 of 5 cells have no curve" in figure.caption for figure in figures[:3])
+    assert figures[3].title == "Platform, discrete actions"
+    assert "no curve" not in figures[3].caption
+    for cell in sweep.where(view="discrete"):
+        vars(cell).pop("curves")  # as read before
+        for run in cell.runs:
+            (run.folder / "episodes.parquet").unlink()
+    assert list(curve_figures(sweep)) == []

@@ -12,7 +12,7 @@ from headwise import ConfigError
 from headwise.errors import StoreError
 from headwise.report.store import read_store
 from headwise.study import Options, Store, conduct
-from headwise.study.archive import archive_study, restore_study, study_name, write_archive
+from headwise.study.archive import read_archive, restore, write_archive
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
 
 
@@ -35,12 +35,18 @@ def store(tmp_path):
     return store
 
 
+def archived(store, name="x.parquet"):
+    path = store.folder.with_name(name)
+    write_archive(store, path)
+    return path
+
+
 def test_there_and_back(store, tmp_path):
-    data, planned, finished = archive_study(store)
-    assert (planned, finished) == (4, 2)
-    assert study_name(data, "x") == "tiny"
+    path = archived(store)
+    archive = read_archive(path)
+    assert (archive.name, len(archive.runs), archive.num_finished) == ("tiny", 4, 2)
     there = Store(tmp_path / "there")
-    assert restore_study(data, "x", there) == 3
+    assert restore(archive, there) == 3
     assert there.study() == store.study()
     first, second, third, fourth = there.plan()
     for run in (first, second):
@@ -52,11 +58,12 @@ def test_there_and_back(store, tmp_path):
     assert not there.is_finished(fourth.id)
     files = {path.name for path in (there.runs / first.id).iterdir()}
     assert files == {"config.json", "fingerprint.json", "result.json", "curve.json"}
-    assert archive_study(there) == (data, 4, 2)  # nothing more is lost the second time
+    again = archived(there, "y.parquet")  # nothing more is lost the second time
+    assert again.read_bytes() == path.read_bytes()
 
 
 def test_a_report_sees_the_same_curves_and_scores(store, tmp_path):
-    restore_study(archive_study(store)[0], "x", Store(tmp_path / "there"))
+    restore(read_archive(archived(store)), Store(tmp_path / "there"))
     here, there = read_store(tmp_path / "here"), read_store(tmp_path / "there")
     assert (there.name, there.about, there.num_planned) == ("tiny", "What for?", 4)
     assert [run.id for run in there] == [run.id for run in here]
@@ -68,7 +75,7 @@ def test_a_report_sees_the_same_curves_and_scores(store, tmp_path):
 
 def test_the_study_goes_on_with_what_is_missing(store, tmp_path):
     there = tmp_path / "there"
-    restore_study(archive_study(store)[0], "x", Store(there))
+    restore(read_archive(archived(store)), Store(there))
     before = (there / "runs" / Store(there).plan()[0].id / "result.json").read_text()
     options = Options(executor="inline", retry_failed=True)
     summary = conduct(tiny_study(about="What for?"), there, options)
@@ -82,21 +89,21 @@ def test_parts_of_a_study_come_together(tmp_path):
     for place, only in enumerate(("seed0", "seed1")):
         folder = tmp_path / str(place)
         conduct(study, folder, Options(executor="inline", only=only))
-        parts.append(archive_study(Store(folder)))
-    assert [finished for *_, finished in parts] == [2, 2]
+        parts.append(read_archive(archived(Store(folder))))
+    assert [part.num_finished for part in parts] == [2, 2]
     together = Store(tmp_path / "all")
-    assert [restore_study(data, "x", together) for data, *_ in parts] == [2, 2]
+    assert [restore(part, together) for part in parts] == [2, 2]
     assert all(together.is_finished(run.id) for run in study.runs())
-    assert [restore_study(data, "x", together) for data, *_ in parts] == [0, 0]
+    assert [restore(part, together) for part in parts] == [0, 0]
 
 
 def test_a_larger_plan_stays(store, tmp_path):
     """Seeds that were added to the study in the folder are not forgotten."""
-    data, *_ = archive_study(store)
     there = Store(tmp_path / "there")
-    there.begin(tiny_study(seeds=3, about="What for?").to_json())
-    restore_study(data, "x", there)
+    there.begin(tiny_study(seeds=3, about="What now?").to_json())
+    restore(read_archive(archived(store)), there)
     assert {run.id for run in there.plan()} == {run.id for run in tiny_study(seeds=3).runs()}
+    assert there.study()["about"] == "What now?"
 
 
 def test_runs_of_an_earlier_plan_come_along(store, tmp_path):
@@ -104,10 +111,10 @@ def test_runs_of_an_earlier_plan_come_along(store, tmp_path):
     first, second, third, _ = store.plan()
     later = tiny_study(cells=[tiny_cell("sac", "shared")], seeds=1)
     store.begin(later.to_json())
-    data, planned, finished = archive_study(store)
-    assert (planned, finished) == (4, 2)
+    archive = read_archive(archived(store))
+    assert (len(archive.runs), archive.num_finished) == (4, 2)
     there = Store(tmp_path / "there")
-    restore_study(data, "x", there)
+    restore(archive, there)
     assert there.is_finished(first.id)
     assert {run.id for run in there.plan()} == {
         *(run.id for run in later.runs()),
@@ -119,69 +126,79 @@ def test_another_study_is_not_mixed_in(store, tmp_path):
     there = Store(tmp_path / "there")
     there.begin(tiny_study("other").to_json())
     with pytest.raises(ConfigError, match=r"holds another study; got tiny"):
-        restore_study(archive_study(store)[0], "x", there)
+        restore(read_archive(archived(store)), there)
 
 
-def changed(data, **columns):
+def changed(path, **columns):
     """An archive with other columns."""
-    table = parquet.read_table(pa.BufferReader(data))
+    table = parquet.read_table(path)
     for name, values in columns.items():
         place = table.schema.get_field_index(name)
         table = table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+    return bytes_of(table)
+
+
+def bytes_of(table):
     sink = pa.BufferOutputStream()
     parquet.write_table(table, sink)
     return sink.getvalue().to_pybytes()
 
 
-def test_what_is_no_archive_is_refused_and_leaves_nothing(store, tmp_path):
-    data, *_ = archive_study(store)
-    configs = parquet.read_table(pa.BufferReader(data)).column("config").to_pylist()
+def test_what_is_no_archive_is_refused(store, tmp_path):
+    path = archived(store)
+    data = path.read_bytes()
+    configs = parquet.read_table(path).column("config").to_pylist()
     by_hand = {"id": "0" * 16, **json.loads(configs[0])}
-    plain = pa.BufferOutputStream()
-    parquet.write_table(pa.table({"step": [1]}), plain)
-    bad = {
-        "is no archived study": [
+    for place, bad in enumerate(
+        [
             b"",
             b"no parquet at all",
             data[: len(data) // 2],
-            plain.getvalue().to_pybytes(),
-            changed(data, config=["{}", *configs[1:]]),
-            changed(data, config=["no json", *configs[1:]]),
-            changed(data, config=[json.dumps(by_hand), *configs[1:]]),
-            changed(data, curve=[[1.0, 2.0], None, None, None]),
+            bytes_of(pa.table({"step": [1]})),
+            bytes_of(parquet.read_table(path).drop_columns("curve")),
+            changed(path, config=["{}", *configs[1:]]),
+            changed(path, config=["no json", *configs[1:]]),
+            changed(path, config=[None, *configs[1:]]),
+            changed(path, config=[json.dumps(by_hand), *configs[1:]]),
+            changed(path, result=["no json", None, None, None]),
+            changed(path, curve=[[1.0, 2.0], None, None, None]),
         ]
-    }
-    for words, cases in bad.items():
-        for case in cases:
-            with pytest.raises(ConfigError, match=words):
-                restore_study(case, "x.parquet", Store(tmp_path / "there"))
-    assert not (tmp_path / "there").exists()
+    ):
+        file = tmp_path / f"{place}.parquet"
+        file.write_bytes(bad)
+        with pytest.raises(ConfigError, match=rf"{place}.parquet is no archived study; got .+"):
+            read_archive(file)
+    newer = parquet.read_table(path).replace_schema_metadata(
+        {"headwise.study": json.dumps({**store.study(), "version": 99})}
+    )
+    path.write_bytes(bytes_of(newer))
+    with pytest.raises(ConfigError, match="has another layout; got 99; allowed: 1"):
+        read_archive(path)
 
 
 def test_a_run_that_cannot_be_read_is_named(store, tmp_path):
     run = store.plan()[0]
     (store.runs / run.id / "result.json").write_text("{")
     with pytest.raises(StoreError, match=rf"cannot read .*{run.id}.*Delete the run's folder"):
-        archive_study(store)
+        archived(store)
+    assert not (tmp_path / "x.parquet").exists()
 
 
 def test_deleted_tables_leave_the_scores(store):
     run = store.plan()[0]
     (store.runs / run.id / "episodes.parquet").unlink()
     (store.runs / run.id / "metrics.parquet").unlink()
-    data, planned, finished = archive_study(store)
-    assert (planned, finished) == (4, 2)
-    row = parquet.read_table(pa.BufferReader(data)).to_pylist()[0]
-    assert row["curve"] is None
-    assert json.loads(row["result"])["final_return"] == 4.5
+    _, files = read_archive(archived(store)).runs[0]
+    assert set(files) == {"fingerprint.json", "result.json"}
+    assert files["result.json"]["final_return"] == 4.5
 
 
-def test_an_archive_is_replaced_whole(tmp_path):
+def test_an_archive_is_replaced_whole(store, tmp_path):
     path = tmp_path / "new" / "x.parquet"
-    write_archive(path, b"one")
-    write_archive(path, b"two")
-    assert path.read_bytes() == b"two"
-    assert [p.name for p in path.parent.iterdir()] == ["x.parquet"]
+    for _ in range(2):
+        write_archive(store, path)
+        assert read_archive(path).num_finished == 2
+        assert [p.name for p in path.parent.iterdir()] == ["x.parquet"]
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError):
-        write_archive(tmp_path / "file" / "x.parquet", b"")
+        write_archive(store, tmp_path / "file" / "x.parquet")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headwise.errors import ConfigError
-from headwise.study.archive import archive_study, restore_study, study_name, write_archive
+from headwise.study.archive import read_archive, restore, write_archive
 from headwise.study.conductor import Options, conduct, without_checkpoint
 from headwise.study.estimate import Cost, estimate
 from headwise.study.executors.base import ExecutorSettings, executors
@@ -168,13 +169,12 @@ class Archive:
         """Writes the file."""
         store = _store(self.folder)
         path = self.out or Path(f"{store.study()['name']}.parquet")
-        with console.status("") as status:
-            data, planned, finished = archive_study(
-                store, lambda done, of: status.update(f"reading run {done + 1:,} of {of:,}")
-            )
-        write_archive(path, data)
+        with _counting(console, "reading run") as tell:
+            write_archive(store, path, tell)
+        written = read_archive(path)
         console.print(
-            f"wrote {path}: {finished:,} of {planned:,} runs, {len(data) / 1e3:,.0f} kB",
+            f"wrote {path}: {written.num_finished:,} of {len(written.runs):,} runs, "
+            f"{path.stat().st_size / 1e3:,.0f} kB",
             highlight=False,
         )
         return 0
@@ -198,10 +198,11 @@ class Restore:
         if not self.files:
             raise ConfigError("nothing to restore", got="no file", allowed="one or more")
         for path in self.files:
-            data = _bytes_of(path)
-            folder = self.out or RUNS / study_name(data, str(path))
+            archive = read_archive(path)
+            folder = self.out or RUNS / archive.name
             store = Store(folder)
-            new = restore_study(data, str(path), store)
+            with _counting(console, "writing run") as tell:
+                new = restore(archive, store, tell)
             done = sum(store.is_finished(run.id) for run in store.plan())
             console.print(
                 f"{path}: {new:,} new runs; {done:,} are finished in {folder}", highlight=False
@@ -237,11 +238,11 @@ def _store(folder: Path) -> Store:
     return Store(folder)
 
 
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}", got=error.strerror) from error
+@contextmanager
+def _counting(console: Console, doing: str) -> Iterator[Callable[[int, int], None]]:
+    """A line that says how many of how many are done, for as long as it takes."""
+    with console.status("") as status:
+        yield lambda done, of: status.update(f"{doing} {done + 1:,} of {of:,}")
 
 
 def _value(text: str) -> Any:

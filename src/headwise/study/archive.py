@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from headwise.errors import ConfigError, StoreError
 from headwise.study.files import disk_troubles, write_bytes
 from headwise.study.measures import NUM_POINTS
-from headwise.study.run import Run
+from headwise.study.run import Run, canonical_json
 from headwise.study.store import LAYOUT, Store, parquet_module
 
 if TYPE_CHECKING:
@@ -30,102 +31,136 @@ _JSON = ("fingerprint", "result", "error")
 """Files of a run that are kept as they are, beside its configuration."""
 
 
-def archive_study(
-    store: Store, on_run: Callable[[int, int], None] | None = None
-) -> tuple[bytes, int, int]:
-    """A study's folder as the bytes of one file; how many runs are in it, and how many finished.
+@dataclass(frozen=True)
+class Archive:
+    """An archived study, read and checked."""
+
+    study: dict[str, Any]
+    """What `study.json` says beside the plan."""
+    runs: tuple[tuple[Run, dict[str, Any]], ...]
+    """Every run, with its files by name; none of one that is not finished."""
+
+    @property
+    def name(self) -> str:
+        """What the study is called."""
+        return str(self.study["name"])
+
+    @property
+    def num_finished(self) -> int:
+        """How many of the runs are finished."""
+        return sum("result.json" in files for _, files in self.runs)
+
+
+def write_archive(
+    store: Store, path: Path, on_run: Callable[[int, int], None] | None = None
+) -> None:
+    """Writes a study's folder as one file; what is there is replaced once the new one is whole.
 
     Runs that an earlier plan of the study left in the folder come along.
 
     Args:
         store: The folder.
+        path: The file.
         on_run: Told how many runs of how many were looked at.
     """
     import pyarrow as pa
 
-    study = store.study()
+    header = {name: value for name, value in store.study().items() if name != "plan"}
     runs = [*store.plan(), *store.beside_the_plan()]
-    rows: list[dict[str, Any]] = []
+    rows = []
     for place, run in enumerate(runs):
         if on_run is not None:
             on_run(place, len(runs))
-        rows.append({"config": _text(run.to_json()), **_outcome(store, run)})
-    header = {name: value for name, value in study.items() if name != "plan"}
-    table = pa.Table.from_pylist(rows, _schema(header))
+        rows.append({"config": canonical_json(run.to_json()), **_outcome(store, run)})
     sink = io.BytesIO()
+    table = pa.Table.from_pylist(rows, _schema(header))
     parquet_module().write_table(table, sink, compression="zstd", compression_level=19)
-    return sink.getvalue(), len(runs), sum(row["result"] is not None for row in rows)
+    draft = path.with_name(f".{path.name}.tmp")
+    with disk_troubles(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write_bytes(draft, sink.getvalue())
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
-def restore_study(data: bytes, name: str, store: Store) -> int:
+def read_archive(path: Path) -> Archive:
+    """The study in a file; raises if it is none, or not whole."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}", got=error.strerror) from error
+    parquet = parquet_module()
+    try:
+        table = parquet.read_table(io.BytesIO(data))
+        study = json.loads((table.schema.metadata or {})[_STUDY])
+        version, _ = study["version"], study["name"]
+        fits = table.schema.equals(_schema(study))
+    except (OSError, ValueError, KeyError, TypeError) as error:  # pyarrow's errors are these
+        raise _no_archive(path, error) from error
+    if version != LAYOUT:
+        raise ConfigError(f"{path} has another layout", got=version, allowed=str(LAYOUT))
+    if not fits:
+        raise _no_archive(path, f"columns {', '.join(table.schema.names)}")
+    runs = []
+    for place, row in enumerate(table.to_pylist()):
+        try:
+            runs.append((Run.from_json(json.loads(row["config"])), _files(row)))
+        except (ValueError, TypeError, ConfigError) as error:
+            raise _no_archive(path, f"run {place}: {error}") from error
+    return Archive(study, tuple(runs))
+
+
+def restore(
+    archive: Archive, store: Store, on_run: Callable[[int, int], None] | None = None
+) -> int:
     """Puts an archived study's runs into a folder; returns how many of them were not there before.
 
     The folder may hold runs of the same study already: the plans are joined, and what is finished
     stays as it is.
 
     Args:
-        data: The bytes of the file.
-        name: What the file is called, for errors.
+        archive: The study.
         store: The folder.
+        on_run: Told how many runs of how many were put in.
     """
-    header, rows = _read(data, name)
-    runs = []
-    for place, row in enumerate(rows):
-        try:
-            runs.append(Run.from_json(json.loads(row["config"])))
-        except (ValueError, TypeError, ConfigError) as error:
-            raise _no_archive(name, f"run {place}: {error}") from error
-    plan = {entry["id"]: entry for entry in _plan_there(store)}
-    plan |= {run.id: {"id": run.id, **run.to_json()} for run in runs}
-    store.begin({**header, "plan": list(plan.values())})
+    there: dict[str, Any] = {"plan": []}
+    if (store.folder / "study.json").exists():
+        there = store.study()
+    plan = {entry["id"]: entry for entry in there["plan"]}
+    plan |= {run.id: {"id": run.id, **run.to_json()} for run, _ in archive.runs}
+    store.begin({**archive.study, **there, "name": archive.name, "plan": list(plan.values())})
     new = 0
-    for run, row in zip(runs, rows, strict=True):
-        contents = {f"{part}.json": json.loads(row[part]) for part in _JSON if row[part]}
-        if row["curve"] is not None:
-            contents["curve.json"] = {"returns": row["curve"]}
-        if row["result"] is not None or (row["error"] and not store.is_failed(run.id)):
-            new += store.put_files(run, contents)
+    for place, (run, files) in enumerate(archive.runs):
+        if on_run is not None:
+            on_run(place, len(archive.runs))
+        if "result.json" in files or (files and not store.is_failed(run.id)):
+            new += store.put_files(run, files)
     return new
 
 
-def write_archive(path: Path, data: bytes) -> None:
-    """Writes an archive, replacing what is there only once the new file is whole."""
-    draft = path.with_name(f".{path.name}.tmp")
-    with disk_troubles(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            write_bytes(draft, data)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
-
-
-def study_name(data: bytes, name: str) -> str:
-    """What the archived study is called."""
-    return str(_read(data, name)[0]["name"])
-
-
-def _schema(header: dict[str, Any]) -> pa.Schema:
+def _schema(study: dict[str, Any]) -> pa.Schema:
     import pyarrow as pa
 
     texts = [(name, pa.string()) for name in ("config", *_JSON)]
     curve = ("curve", pa.list_(pa.float32()))
-    return pa.schema([*texts, curve], metadata={_STUDY: _text(header)})
+    return pa.schema([*texts, curve], metadata={_STUDY: canonical_json(study)})
 
 
 def _outcome(store: Store, run: Run) -> dict[str, Any]:
-    """How a run ended; nothing of one that did not."""
+    """How a run ended, as a part of its row; nothing of one that did not."""
     row: dict[str, Any] = dict.fromkeys((*_JSON, "curve"))
     try:
         if store.is_finished(run.id):
-            row["result"] = _text(store.result(run.id))
+            row["result"] = canonical_json(store.result(run.id))
             curve = store.curve(run.id)
             row["curve"] = None if np.isnan(curve).any() else curve.astype(np.float32)
         elif store.is_failed(run.id):
-            row["error"] = _text(store.error(run.id))
+            row["error"] = canonical_json(store.error(run.id))
         else:
             return row
-        row["fingerprint"] = _text(store.fingerprint(run.id))
+        row["fingerprint"] = canonical_json(store.fingerprint(run.id))
     except (OSError, ValueError, KeyError) as error:  # also what pyarrow raises
         raise StoreError(
             f"cannot read {store.runs / run.id}",
@@ -135,39 +170,19 @@ def _outcome(store: Store, run: Run) -> dict[str, Any]:
     return row
 
 
-def _read(data: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What an archive says of itself, and its rows."""
-    parquet = parquet_module()
-    try:
-        table = parquet.read_table(io.BytesIO(data))
-        header = json.loads((table.schema.metadata or {})[_STUDY])
-        version = header["version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _no_archive(name, error) from error
-    if version != LAYOUT:
-        raise ConfigError(f"{name} has another layout", got=version, allowed=str(LAYOUT))
-    if not table.schema.equals(_schema(header)):
-        raise _no_archive(name, f"columns {', '.join(table.schema.names)}")
-    rows: list[dict[str, Any]] = table.to_pylist()
-    if any(row["curve"] is not None and len(row["curve"]) != NUM_POINTS for row in rows):
-        raise _no_archive(name, f"a curve that has not {NUM_POINTS} points")
-    return header, rows
+def _files(row: dict[str, Any]) -> dict[str, Any]:
+    """The files of a run, from its row."""
+    files = {f"{part}.json": json.loads(row[part]) for part in _JSON if row[part] is not None}
+    if row["curve"] is not None:
+        if len(row["curve"]) != NUM_POINTS:
+            raise ValueError(f"a curve of {len(row['curve'])} points, not {NUM_POINTS}")
+        files["curve.json"] = {"returns": row["curve"]}
+    return files
 
 
-def _plan_there(store: Store) -> list[dict[str, Any]]:
-    there: list[dict[str, Any]] = []
-    if (store.folder / "study.json").exists():
-        there = store.study()["plan"]
-    return there
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _no_archive(name: str, reason: object) -> ConfigError:
+def _no_archive(path: Path, reason: object) -> ConfigError:
     return ConfigError(
-        f"{name} is no archived study",
+        f"{path} is no archived study",
         got=str(reason),
         allowed="a file that `headwise study archive` wrote",
     )

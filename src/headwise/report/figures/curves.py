@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,11 +30,15 @@ BAND = "Bands: 95 % stratified bootstrap over seeds."
 
 
 def curve_figures(sweep: Sweep) -> Iterator[Figure]:
-    """Every figure of learning curves."""
-    yield _by_type_and_family(sweep)
-    yield _by_family(sweep)
-    yield _types(sweep)
-    yield from _environments(sweep)
+    """Every figure of learning curves: of the cells of which there are any."""
+    known = replace(sweep, cells=tuple(c for c in sweep.cells if np.isfinite(c.curves).any()))
+    if not known.cells:
+        return
+    missing = len(sweep.cells) - len(known.cells)
+    note = f" {missing} of {len(sweep.cells)} cells have no curve." if missing else ""
+    for figure in (_by_type_and_family(known), _by_family(known), _types(known)):
+        yield replace(figure, caption=figure.caption + note)
+    yield from _environments(known)
 
 
 def _name(sweep: Sweep, *words: str) -> str:
