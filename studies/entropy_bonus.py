@@ -1,7 +1,7 @@
 """What does it do to learning that entropy is paid for?
 
     headwise study run entropy_bonus
-    headwise study run entropy_bonus --args target_entropy=0.2   # what SAC asks for by default
+    headwise study run entropy_bonus --args target_entropy=0.2   # with less entropy asked for
 
 SAC adds entropy to what a state is worth: at every step, for as long as an episode lasts. Here the
 `whole` of it, as in the paper, against what there is `above_target`, on Platform in every

@@ -254,14 +254,17 @@ def test_equal_budgets():
 
 # --- results ------------------------------------------------------------------------------------
 
-ANNEALED = {"target_entropy": 0.5, "target_entropy_end": 0.2}
+SAC_SETTINGS = (
+    {"target_entropy": 0.2},
+    {"target_entropy": 0.2, "activation": "tanh"},
+    {"target_entropy": 0.5},
+    {"target_entropy": 0.5, "target_entropy_end": 0.2},
+)
 RESULTS = {
     "paper": [("paper", {})],
     "learning": [("learning", {}), ("learning", {"family": "off_policy"})],
     "learning_sac": [
-        ("learning", {"family": "sac"}),
-        ("learning", {"family": "sac", "settings": {"activation": "tanh"}}),
-        ("learning", {"family": "sac", "settings": ANNEALED}),
+        ("learning", {"family": "sac", "settings": settings}) for settings in SAC_SETTINGS
     ],
     "joint_options": [("joint_options", {})],
     "target_entropy": [("target_entropy", {})],

@@ -55,9 +55,9 @@ class SAC(OffPolicyConfig):
 
     name: ClassVar[str] = "sac"
 
-    target_entropy: PerMember = 0.2
-    """Entropy that Choice heads should have, as a fraction of the largest. The paper's sweep asks
-    for 0.5, which leaves no room for good play where that is nearly deterministic."""
+    target_entropy: PerMember = 0.5
+    """Entropy that Choice heads should have, as a fraction of the largest. Where good play is
+    nearly deterministic 0.5 leaves no room for it: take 0.2, or let it fall to that."""
     target_entropy_end: PerMember | None = None
     """What the fraction becomes in the end; None leaves it as it is."""
     target_entropy_share: float = 1.0
