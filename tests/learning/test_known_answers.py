@@ -18,6 +18,8 @@ SETTINGS = {  # short runs, so large steps
     "sac": {
         "replay": 4000, "batch_size": 64, "warmup": 128, "lr": 3e-3, "tau": 0.1,
         "target_entropy": 0.05, "first_temperature": 0.05,
+        # With steps as large as these, relu settles on a wrong option in one seed of some cells.
+        "activation": "tanh",
     },
 }  # fmt: skip
 EXPLORE = {  # to find a needle one must look around
