@@ -7,47 +7,16 @@ import json
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
+from bad_case import SHOOT, TINY, Bad, toy, trained
+from bad_environments import env_cases
 
 import headwise as hw
 
-SHOOT = "headwise/HybridShoot-v0"
-TINY = {"hidden": (8,), "num_envs": 2}
 TABLE = Path(__file__).parents[2] / "docs" / "bad-inputs.md"
-
-
-class Bad(NamedTuple):
-    """One thing that a user should not do."""
-
-    group: str
-    what: str
-    do: Callable[[Path], object]
-    """Does it, with a folder to do it in."""
-
-
-def toy(action=None, observation=None, **methods):
-    """An environment class with these spaces, well-behaved but for the methods given."""
-    body = {
-        "action_space": spaces.Discrete(3) if action is None else action,
-        "observation_space": spaces.Box(-1, 1, (2,)) if observation is None else observation,
-        "reset": lambda self, *, seed=None, options=None: (np.zeros(2, np.float32), {}),
-        "step": lambda self, a: (np.zeros(2, np.float32), 0.0, False, False, {}),
-    }
-    return type("Toy", (gym.Env,), body | methods)
-
-
-def trained(env=SHOOT, algo="ppo", **settings):
-    return hw.Agent(algo, env, **{**TINY, **settings})
-
-
-def learns(env, **settings):
-    return lambda _: trained(env, **settings).learn(50, progress=False)
 
 
 # --- settings -------------------------------------------------------------------------------------
@@ -194,105 +163,6 @@ def agent_cases():
     yield Bad("agent", "one environment for many slots", make(env=toy()(), num_envs=4))
     yield Bad(
         "agent", "a vector environment of another size", make(env=gym.make_vec("CartPole-v1", 3))
-    )
-
-
-# --- environments ---------------------------------------------------------------------------------
-
-
-def env_cases():
-    unbounded = spaces.Box(-np.inf, np.inf, (2,))
-    actions = {
-        "a Box without bounds": unbounded,
-        "a Box with one bound": spaces.Box(0, np.inf, (1,)),
-        "a Text": spaces.Text(5),
-        "a Sequence": spaces.Sequence(spaces.Discrete(2)),
-        "a Graph": spaces.Graph(spaces.Discrete(2), None),
-        "an empty Dict": spaces.Dict({}),
-        "an empty Tuple": spaces.Tuple(()),
-        "a Dict with a Text": spaces.Dict(a=spaces.Discrete(2), b=spaces.Text(3)),
-        "a Box of no elements": spaces.Box(-1, 1, (0,)),
-        "no space": 3,
-    }
-    for what, space in actions.items():
-        yield Bad("spaces", f"the action is {what}", learns(toy(action=space)))
-    observations = {
-        "a Text": spaces.Text(5),
-        "a Sequence": spaces.Sequence(spaces.Discrete(2)),
-        "an empty Dict": spaces.Dict({}),
-        "a Dict with a Graph": spaces.Dict(a=spaces.Graph(spaces.Discrete(2), None)),
-        "no space": "obs",
-    }
-    for what, space in observations.items():
-        yield Bad("spaces", f"the observation is {what}", learns(toy(observation=space)))
-    zeros = np.zeros(2, np.float32)
-    resets = {
-        "only the observation": zeros,
-        "three values": (zeros, {}, 1),
-        "NaN": (zeros * np.nan, {}),
-        "another shape": (np.zeros(3), {}),
-        "None": None,
-        "words": (["a", "b"], {}),
-        "infinity": (np.array([0.0, np.inf]), {}),
-        "ragged lists": ([[1], [1, 2]], {}),
-    }
-    for what, value in resets.items():
-        yield Bad(
-            "environments",
-            f"reset returns {what}",
-            learns(toy(reset=lambda self, *, seed=None, options=None, v=value: v)),
-        )
-    steps = {
-        "four values": (zeros, 0.0, False, {}),
-        "a NaN reward": (zeros, np.nan, False, False, {}),
-        "a word as reward": (zeros, "one", False, False, {}),
-        "None": None,
-        "an infinite reward": (zeros, np.inf, False, False, {}),
-        "a NaN observation": (zeros * np.nan, 0.0, False, False, {}),
-        "another shape": (np.zeros((2, 2)), 0.0, False, False, {}),
-        "None as reward": (zeros, None, False, False, {}),
-    }
-    for what, value in steps.items():
-        yield Bad(
-            "environments", f"step returns {what}", learns(toy(step=lambda self, a, v=value: v))
-        )
-    masks = {
-        "of zeros": [0, 0, 0],
-        "too short": [1, 1],
-        "too long": [1] * 4,
-        "of twos": [2, 1, 1],
-        "a word": "all",
-        "a dict": {"a": 1},
-        "ragged": [[1], [1, 1]],
-        "of NaN": [np.nan, 1, 1],
-    }
-    for what, mask in masks.items():
-        yield Bad(
-            "masks",
-            f"a mask {what} from the environment",
-            learns(
-                toy(
-                    reset=lambda self, *, seed=None, options=None, m=mask: (
-                        np.zeros(2, np.float32),
-                        {"action_mask": m},
-                    )
-                )
-            ),
-        )
-        yield Bad(
-            "masks",
-            f"a mask {what} in predict",
-            lambda _, m=mask: trained(toy()).predict(np.zeros(2), mask=m),
-        )
-    yield Bad(
-        "masks",
-        "a mask for numbers only",
-        lambda _: trained(toy(action=spaces.Box(-1, 1, (2,)))).predict(np.zeros(2), mask=[1, 1]),
-    )
-    yield Bad(
-        "masks",
-        "one mask for two observations",
-        lambda _: trained(toy()).predict(np.zeros((2, 2)), mask=[1, 1, 1]),
     )
 
 
