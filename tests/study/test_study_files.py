@@ -321,6 +321,18 @@ def test_a_study_is_found_by_name_and_by_path(tmp_path):
         load_study(mine)
 
 
+def test_a_study_may_say_nothing_of_its_arguments(tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from __future__ import annotations\n"
+        "from headwise.study import Study\n"
+        "def make(steps=10, kind: Unknown = None):\n"
+        "    return Study.grid('mine', environments=['Platform'], algorithms=['dqn'],"
+        " factorizations=['vdn'], steps=steps)\n"
+    )
+    assert load_study(mine, steps=20, kind=3).cells[0].steps == 20
+
+
 def test_what_is_not_there_is_told():
     with pytest.raises(ConfigError, match="Did you mean 'lambda_sweep'"):
         load_study("lambda_swep")
@@ -328,3 +340,15 @@ def test_what_is_not_there_is_told():
         load_study("nowhere/x.py")
     with pytest.raises(ConfigError, match="Did you mean 'smoke'"):
         load_study("paper", smoky=True)
+    for wrong, allowed in (
+        ({"family": "sca"}, "'ppo', 'off_policy', 'sac'"),
+        ({"settings": 3}, r"dict\[str, Any\] \| None"),
+        ({"seeds": "three"}, "int"),
+        ({"seeds": True}, "int"),
+        ({"smoke": 1}, "bool"),
+    ):
+        with pytest.raises(ConfigError, match=f"cannot be this; got .*; allowed: {allowed}"):
+            load_study("learning", **wrong)
+    with pytest.raises(ConfigError, match="cannot be this"):
+        load_study("entropy_bonus", target_entropy="much")
+    load_study("entropy_bonus", target_entropy=1)  # a whole number will do for another one

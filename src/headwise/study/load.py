@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from headwise.errors import ConfigError
 from headwise.registry import unknown
@@ -43,9 +45,16 @@ def load_study(path_or_name: str | Path, **arguments: Any) -> Study:
     make = getattr(module, "make", None)
     if callable(make):
         known = list(inspect.signature(make).parameters)
-        for name in arguments:
+        hints = _hints(make)
+        for name, value in arguments.items():
             if name not in known:
                 raise unknown(f"argument of the study {path.stem}", name, known)
+            if name in hints and not _fits(value, hints[name]):
+                raise ConfigError(
+                    f"argument {name!r} of the study {path.stem} cannot be this",
+                    got=repr(value),
+                    allowed=_words(hints[name]),
+                )
         study = make(**arguments)
     elif arguments:
         raise ConfigError(
@@ -60,6 +69,40 @@ def load_study(path_or_name: str | Path, **arguments: Any) -> Study:
             allowed="`study = Study(...)`, or a function `make` that returns a Study",
         )
     return study
+
+
+def _hints(make: Callable[..., object]) -> dict[str, Any]:
+    """What kinds of arguments a function asks for, as far as it says so."""
+    try:
+        return get_type_hints(make)
+    except (NameError, TypeError):  # names that only a type checker knows
+        return {}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the kind that is asked for; nobody looks into containers.
+
+    Arguments come from a command line, where whatever is not a Python literal is text.
+    """
+    if hint is Any:
+        return True
+    kind = get_origin(hint) or hint
+    if kind is Literal:
+        return value in get_args(hint)
+    if kind in (Union, UnionType):
+        return any(_fits(value, each) for each in get_args(hint))
+    if not isinstance(kind, type):  # nothing to be told from
+        return True
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _words(hint: Any) -> str:
+    """What is asked for, as it is written."""
+    if get_origin(hint) is Literal:
+        return ", ".join(map(repr, get_args(hint)))
+    return hint.__name__ if type(hint) is type else str(hint).replace("typing.", "")
 
 
 def _load_module(path: Path) -> Any:
