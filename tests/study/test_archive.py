@@ -202,3 +202,21 @@ def test_an_archive_is_replaced_whole(store, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError):
         write_archive(store, tmp_path / "file" / "x.parquet")
+
+
+def test_a_restored_curve_that_was_changed_is_told(store, tmp_path):
+    there = Store(tmp_path / "there")
+    restore(read_archive(archived(store)), there)
+    run = read_store(there.folder).runs[0]
+    for text in ("{", "[]", "{}", '{"returns": [1, 2]}', '{"returns": ["a"]}'):
+        (run.folder / "curve.json").write_text(text)
+        with pytest.raises(ConfigError, match=r"cannot read .*curve.json; got .*Delete the run"):
+            run.curve()
+
+
+def test_a_leftover_that_cannot_be_read_is_told(store):
+    leftover = store.runs / ("0" * 16)
+    leftover.mkdir()
+    (leftover / "config.json").write_text("{")
+    with pytest.raises(StoreError, match=r"no JSON; got .*Delete the folder"):
+        archived(store)

@@ -171,7 +171,7 @@ class Archive:
         path = self.out or Path(f"{store.study()['name']}.parquet")
         with _counting(console, "reading run") as tell:
             write_archive(store, path, tell)
-        written = read_archive(path)
+        written = read_archive(path)  # counted as it can be read
         console.print(
             f"wrote {path}: {written.num_finished:,} of {len(written.runs):,} runs, "
             f"{path.stat().st_size / 1e3:,.0f} kB",

@@ -118,7 +118,14 @@ class Store:
         planned = {entry["id"] for entry in self.study()["plan"]}
         there = sorted(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else []
         configs = (self.runs / name / "config.json" for name in there if name not in planned)
-        return [Run.from_json(read_json(path)) for path in configs if path.is_file()]
+        try:
+            return [Run.from_json(read_json(path)) for path in configs if path.is_file()]
+        except ValueError as error:
+            raise StoreError(
+                f"a config.json in {self.runs} is no JSON",
+                got=str(error),
+                fix="Delete the folder of that run.",
+            ) from error
 
     # --- what is there --------------------------------------------------------------------------
 
