@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import nullcontext
+from typing import Any, NamedTuple
 
 import torch
 
@@ -17,38 +18,49 @@ from headwise.training.build import make_loop
 from headwise.training.device import let_streams_run_apart
 from headwise.training.loop import Loop
 
+
+class Cell(NamedTuple):
+    """What is updated, on HybridShoot."""
+
+    name: str
+    algorithm: str
+    factorization: str
+    view: str
+    settings: dict[str, Any]
+
+
 CELLS = (
-    ("DQN vdn", "dqn", "vdn", "discrete"),
-    ("SAC shared (Concat)", "sac", "shared", "hybrid"),
-    ("SAC vdn (BDQ)", "sac", "vdn", "discrete"),
-    ("PPO vdn, minibatch of 128", "ppo", "vdn", "discrete"),
+    Cell("DQN vdn", "dqn", "vdn", "discrete", {}),
+    Cell("SAC shared (Concat)", "sac", "shared", "hybrid", {"actor_gradient": "straight_through"}),
+    Cell("SAC shared", "sac", "shared", "hybrid", {}),
+    Cell("SAC vdn (BDQ)", "sac", "vdn", "discrete", {}),
+    Cell("PPO vdn, minibatch of 128", "ppo", "vdn", "discrete", {}),
 )
 MEMBERS = (1, 5, 64)
 POPULATIONS = (1, 8, 16)
 PRECISIONS = {"high": "TF32", "highest": "float32"}
 
 
-def ready(algorithm: str, factorization: str, view: str, members: int) -> Loop:
+def ready(cell: Cell, members: int) -> Loop:
     """A loop on HybridShoot with the paper's sizes, its memory filled, one update behind it."""
-    env = make_vec("HybridShoot", range(members), 16, view=view)
-    first = {} if algorithm == "ppo" else {"warmup": 4096, "replay": 8192}
-    config = algorithms.get(algorithm)(hidden=(256, 256), **first)
-    kind = factorizations.get(factorization)()
+    env = make_vec("HybridShoot", range(members), 16, view=cell.view)
+    first = {} if cell.algorithm == "ppo" else {"warmup": 4096, "replay": 8192}
+    config = algorithms.get(cell.algorithm)(hidden=(256, 256), **first, **cell.settings)
+    kind = factorizations.get(cell.factorization)()
     loop = make_loop(env, config, kind, range(members), 10**7, "cuda")
     loop.run(4096)
     return loop
 
 
-def microseconds(cell: tuple[str, str, str, str], members: int, populations: int) -> float:
+def microseconds(cell: Cell, members: int, populations: int) -> float:
     """Of one update (PPO: one minibatch) of one population, all of them working at once."""
-    _, algorithm, factorization, view = cell
     streams = [torch.cuda.Stream() for _ in range(populations)]
     loops = []
     for stream in streams:
         with torch.cuda.stream(stream):
-            loops.append(ready(algorithm, factorization, view, members))
-    bundle = 1 if algorithm == "ppo" else 4
-    parts = 4 * 32 if algorithm == "ppo" else bundle
+            loops.append(ready(cell, members))
+    bundle = 1 if cell.algorithm == "ppo" else 4
+    parts = 4 * 32 if cell.algorithm == "ppo" else bundle
 
     def round_of_updates() -> None:
         for stream, loop in zip(streams, loops, strict=True):
@@ -60,7 +72,7 @@ def microseconds(cell: tuple[str, str, str, str], members: int, populations: int
     torch.cuda.synchronize()
     rounds, start = 0, time.perf_counter()
     while time.perf_counter() - start < 0.7:
-        for _ in range(3 if algorithm == "ppo" else 20):
+        for _ in range(3 if cell.algorithm == "ppo" else 20):
             round_of_updates()
             rounds += 1
         torch.cuda.synchronize()
@@ -79,7 +91,7 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
             by_size = [microseconds(cell, members, 1) for members in MEMBERS]
             by_number = [microseconds(cell, 5, populations) for populations in POPULATIONS[1:]]
             rows.append(
-                [cell[0], PRECISIONS[precision], *(f"{us:.0f}" for us in (*by_size, *by_number)),
+                [cell.name, PRECISIONS[precision], *(f"{us:.0f}" for us in (*by_size, *by_number)),
                  f"{by_size[-1] / by_size[0]:.2f}"]
             )  # fmt: skip
             sys.stderr.write(" | ".join(rows[-1]) + "\n")

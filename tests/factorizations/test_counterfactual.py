@@ -1,15 +1,15 @@
-"""SAC-Concat whose actor learns from the critics' value of every option of a head."""
+"""SAC whose actor learns from the critics' value of every option of a head."""
 
 import pytest
 import torch
 from cases import HYBRID, ONE_OF, SPECS, all_actions, blueprint, observations
 
-from headwise import ActionSpec, Choice, ConfigError, Range
+from headwise import ActionSpec, Choice, Range
 from headwise.algorithms import algorithms
-from headwise.algorithms.base import Task
+from headwise.algorithms.sac import SAC
 from headwise.envs.native import NativeVecEnv
-from headwise.factorizations import factorizations
 from headwise.factorizations.layout import Layout
+from headwise.factorizations.questions import Questions
 from headwise.factorizations.shared import Shared
 from headwise.factorizations.worth import lesser
 from headwise.population import Keys, Stream
@@ -51,12 +51,29 @@ def some_legal(spec, rows):
     return legal
 
 
-def test_each_option_by_hand():
+def test_questions_by_hand():
+    """Three states, two Choice heads: the first head is asked about twice, the second once."""
     action = torch.tensor([0.5, 2.0, -0.5, 1.0])  # a Range, one of three, a Range, one of two
-    assert Layout(HYBRID).each_option(action).tolist() == [
-        [0.5, 0.0, -0.5, 1.0], [0.5, 1.0, -0.5, 1.0], [0.5, 2.0, -0.5, 1.0],
-        [0.5, 2.0, -0.5, 0.0], [0.5, 2.0, -0.5, 1.0],
-    ]  # fmt: skip
+    asked = Questions(Layout(HYBRID), 3)
+    first = [[0.5, option, -0.5, 1.0] for option in (0.0, 1.0, 2.0)]
+    second = [[0.5, 2.0, -0.5, option] for option in (0.0, 1.0, 2.0)]  # there is no third: unused
+    assert asked.actions(action.expand(1, 3, 4)).tolist() == [[first, second, first]]
+    worth = torch.arange(1.0, 10.0).view(1, 3, 3)
+    nothing = [0.0, 0.0, 0.0]
+    assert asked.answers(worth).tolist() == [
+        [[[1.5, 3.0, 4.5], nothing], [nothing, [12.0, 15.0, 18.0]], [[10.5, 12.0, 13.5], nothing]]
+    ]
+
+
+def test_where_heads_are_more_than_states_each_state_is_asked_about_several():
+    spec = ActionSpec.of(**{f"h{i}": Choice(2) for i in range(5)})
+    asked = Questions(Layout(spec), 2)  # of three heads each: 0 1 2, and 3 4 0
+    actions = asked.actions(torch.full((1, 2, 5), 0.5))
+    changed = [[int(row.argmax()) for row in state[1::2]] for state in actions[0]]
+    assert changed == [[0, 1, 2], [3, 4, 0]]
+    answers = asked.answers(torch.ones(1, 2, 6))
+    assert answers[0, :, :, 0].tolist() == [[1, 2, 2, 0, 0], [1, 0, 0, 2, 2]]
+    assert (answers.mean(1) == 1.0).all()
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -74,10 +91,12 @@ def test_the_loss_is_that_of_a_loop_over_heads_and_options(name, masked):
     places = [h for h, n in enumerate(spec.cardinalities) if n]
     gain = lesser(soft.predict(critic, obs, unit)).squeeze(-1) if spec.num_ranges else 0.0
     for place, head in enumerate(places):
+        mine = torch.arange(rows) % len(places) == place  # the states that are asked about it
         for option in range(spec.cardinalities[head]):
             action = unit.detach().clone()
             action[..., head] = option
             value = lesser(soft.predict(critic, obs, action)).squeeze(-1)
+            value = value * mine * (rows / mine.sum())
             gain = gain + judged.heads.log_probs[..., place, option].exp() * value
     entropy = torch.where(soft.layout.is_choice, judged.heads.entropy(), -judged.log_prob)
     expected = -(gain + (alpha.unsqueeze(1) * entropy).sum(-1)).mean(-1)
@@ -150,13 +169,13 @@ def test_parameters_of_an_alternative_that_is_never_taken_learn_nothing():
     assert (rest.abs() < 1e-7).all()  # the same value for every option, so no slope but rounding
 
 
-def test_only_options_that_exist_are_asked_for_and_no_gumbel_noise_is_drawn():
-    soft, critic, alpha = built(HYBRID)  # 3 + 2 options
+def test_the_cost_is_that_of_the_largest_head_and_no_gumbel_noise_is_drawn():
+    soft, critic, alpha = built(HYBRID)  # 3 and 2 options
     rows = []
     predict = soft.predict
     soft.predict = lambda c, obs, a, *rest: rows.append(obs.shape[1]) or predict(c, obs, a, *rest)
     actor_loss(soft, critic, alpha, observations(rows=10))
-    assert sorted(rows) == [10, 50]
+    assert sorted(rows) == [10, 30]
     assert soft.num_noise == soft.num_uniforms
     assert built(HYBRID, "straight_through")[0].num_noise == soft.num_uniforms + 2 * 3
 
@@ -180,36 +199,22 @@ def parameters(loop):
 def test_a_member_alone_equals_itself_in_any_population(view):
     learned = {}
     for seeds in ((0, 1, 2, 3), (2, 0, 3), (1,)):
-        loop = loop_for(view, seeds, actor_gradient="counterfactual")
+        loop = loop_for(view, seeds)
         loop.run(160)
         assert loop.updates >= 5
         assert loop.algorithm.alive.all()
         for seed, row in zip(seeds, parameters(loop), strict=True):
             assert torch.equal(learned.setdefault(seed, row), row), f"seed {seed} of {seeds}"
-    other = loop_for(view, (1,))
+    other = loop_for(view, (1,), actor_gradient="straight_through")
     other.run(160)
-    assert other.algorithm.config.actor_gradient == "straight_through"  # as in the paper
     assert not torch.equal(parameters(other)[0], learned[1])
 
 
-def build(name, spec, **settings):
-    config = algorithms.get("sac")(hidden=(8,), **settings)
-    kind = factorizations.get(name)()
-    return config.build(
-        Task(spec=spec, obs_size=4, num_slots=2, total_steps=9, factorization=kind, keys=Keys((0,)))
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "spec"),
-    [(n, "discrete") for n in factorizations.names() if n != "shared"]
-    + [("ar", "hybrid"), ("vdn", "hybrid"), ("shared", "continuous"), ("ar", "continuous")],
-)
-def test_it_is_refused_where_no_actor_draws_options(name, spec):
-    message = (
-        f"'actor_gradient' is for options that an actor draws.*'counterfactual' with "
-        f"factorization '{name}'.*allowed: factorization 'shared' with at least one Choice head"
-    )
-    with pytest.raises(ConfigError, match=message):
-        build(name, SPECS[spec], actor_gradient="counterfactual")
-    build(name, SPECS[spec])  # the default suits everyone
+def test_it_is_what_sac_does_unless_told_otherwise_and_no_matter_where_no_actor_draws_options():
+    assert SAC().actor_gradient == "counterfactual"
+    learned = []
+    for gradient in ("counterfactual", "straight_through"):
+        loop = loop_for("continuous", (1,), actor_gradient=gradient)
+        loop.run(160)
+        learned.append(parameters(loop)[0])
+    assert torch.equal(*learned)

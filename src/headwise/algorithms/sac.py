@@ -27,7 +27,6 @@ from headwise.algorithms.base import (
 from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.schedules import linear
 from headwise.algorithms.temperature import Temperatures
-from headwise.errors import ConfigError
 from headwise.factorizations.base import ActorGradient, Blueprint, offered
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.soft import Soft, twice
@@ -74,10 +73,11 @@ class SAC(OffPolicyConfig):
     """The actor's step size as a multiple of the critics'."""
     max_grad_norm: float = 1.0
     """The longest gradient of a member's actor or critics."""
-    actor_gradient: ActorGradient = "straight_through"
-    """How the actor learns its options (shared). `straight_through` follows the critics' slope by
-    relaxed options, as in the paper: one evaluation, but biased. `counterfactual` asks the critics
-    for every option of a head, the other heads as drawn: unbiased, one evaluation an option."""
+    actor_gradient: ActorGradient = "counterfactual"
+    """How an actor learns its options (shared). `counterfactual` asks the critics for every option
+    of one head of each state, the other heads as drawn: unbiased, as many evaluations as the
+    largest head has options. `straight_through` follows the critics' slope by relaxed options, as
+    in the paper: one evaluation, but biased, and often it does not learn."""
     gumbel_start: float = 2.0
     """Softness of relaxed options at the start (shared, straight_through)."""
     gumbel_decay: float = 0.9995
@@ -129,13 +129,6 @@ class SACLearner:
             actor_gradient=config.actor_gradient,
         )
         self.soft: Soft = offered(kind, "soft", config.name)(blueprint)
-        if config.actor_gradient != "straight_through" and not self.soft.actor_has_options:
-            raise ConfigError(
-                "sac setting 'actor_gradient' is for options that an actor draws; here none does",
-                got=f"{config.actor_gradient!r} with factorization {kind.name!r}, {task.spec}",
-                allowed="factorization 'shared' with at least one Choice head",
-                fix="Leave actor_gradient as it is, or use factorization='shared'.",
-            )
         self.critic: Any = self.soft.make_critic()
         self.target: Any = self.soft.make_critic()
         self._packed, self._packed_target = Packed(self.critic), Packed(self.target)

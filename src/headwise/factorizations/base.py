@@ -64,7 +64,7 @@ class Blueprint:
     """Whether the spread of a Range is a function of the state or a free parameter."""
     policy_gain: float = 2.0**0.5
     """The gain of a policy's output layer."""
-    actor_gradient: ActorGradient = "straight_through"
+    actor_gradient: ActorGradient = "counterfactual"
     """How an actor of SAC learns which options are good."""
 
     @property

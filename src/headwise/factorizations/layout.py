@@ -53,10 +53,6 @@ class Layout:
         self._position = torch.where(mask, position, 0).flatten().to(device)
         self.bounds = torch.tensor([0, *self.sizes]).cumsum(0).int().to(device)
         """Where each Choice head's options begin and end among all, (D + 1,)."""
-        place, number = torch.nonzero(mask).unsqueeze(-1).unbind(-2)  # of all options, (total, 1)
-        owner = torch.nonzero(is_choice).flatten()[place]
-        self._is_own = (owner == torch.arange(self.num_heads)).to(device)
-        self._number = number.float().to(device)
         self._equal = len(set(self.sizes)) <= 1
         self._never = torch.where(self.mask, 0.0, NEVER)
         # Columns come as choices, then ranges; this puts them back into the order of the spec.
@@ -82,13 +78,6 @@ class Layout:
         parts = [part for part in (choices, ranges) if part is not None]
         joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         return joined if self.in_order else joined.index_select(-1, self.restore)
-
-    def each_option(self, action: Tensor) -> Tensor:
-        """An action (..., H) with every option of every Choice head in turn, (..., total, H).
-
-        The other heads stay as they are.
-        """
-        return torch.where(self._is_own, self._number, action.unsqueeze(-2))
 
     def choice_columns(self, action: Tensor) -> Tensor:
         """The options of an action, as indices (..., D)."""

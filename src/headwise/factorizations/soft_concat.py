@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.questions import Questions
 from headwise.factorizations.soft import TWINS, ActorLoss
 from headwise.factorizations.soft_draw import draw, draw_units
 from headwise.factorizations.worth import lesser, worth
@@ -43,9 +44,9 @@ class ActionCritic(nn.Module):
 class ConcatSoft:
     """One value of the whole action, and an actor that learns its options from it.
 
-    `straight_through` relaxes options and follows the critics' slope at the action drawn: one
-    evaluation, but biased. `counterfactual` asks the critics for every option of a head, the other
-    heads as drawn: unbiased, for as many evaluations as there are options.
+    `counterfactual` asks the critics for every option of one head of each state, the other heads as
+    drawn: unbiased, for as many evaluations as the largest head has options. `straight_through`
+    relaxes options and follows the critics' slope at the action drawn: one evaluation, but biased.
     """
 
     num_columns = 1
@@ -57,6 +58,7 @@ class ConcatSoft:
         self.actor: Any = make_actor(blueprint)
         self.num_uniforms: int = self.actor.num_uniforms
         self.actor_has_options = self.layout.num_choices > 0
+        self._questions: Questions | None = None
         self._counterfactual = blueprint.actor_gradient == "counterfactual"
         relaxed = 0 if self._counterfactual else self.layout.num_choices
         self._num_gumbel = relaxed * self.layout.max_options
@@ -117,15 +119,18 @@ class ConcatSoft:
     def _expected(self, critic: Any, obs: Tensor, unit: Tensor, log_probs: Tensor) -> Tensor:
         """What each Choice head may expect while the other heads are as drawn, summed, (P, B, 1).
 
-        Its gradient by the actor is that of the expected value, on average over draws. Numbers of
-        Range heads have theirs through the critics at the action drawn.
+        Its gradient by the actor is that of the expected value, on average over draws and states.
+        Numbers of Range heads have theirs through the critics at the action drawn.
         """
+        rows = obs.shape[-2]
+        if self._questions is None or self._questions.rows != rows:
+            self._questions = Questions(self.layout, rows)
         with torch.no_grad():
-            actions = self.layout.each_option(unit)
+            actions = self._questions.actions(unit)
             states = obs.unsqueeze(-2).expand(*actions.shape[:-1], obs.shape[-1])
             q = lesser(self.predict(critic, states.flatten(-3, -2), actions.flatten(-3, -2)))
-            q = self.layout.pad(q.view(actions.shape[:-1]))
-        value = (log_probs.exp() * q).sum((-2, -1)).unsqueeze(-1)
+            answers = self._questions.answers(q.view(actions.shape[:-1]))
+        value = (log_probs.exp() * answers).sum((-2, -1)).unsqueeze(-1)
         if self.layout.num_ranges:
             value = value + lesser(self.predict(critic, obs, unit))
         return value
