@@ -35,7 +35,9 @@ def main() -> None:
         chunk, first = 2048, 0
     else:
         env = make_vec("HybridShoot", seeds, NUM_ENVS, view=task)
-        config = algorithms.get(algorithm)(hidden=(256, 256), lr=5e-4, warmup=WARMUP)
+        # What a peer does as well: its actor follows the slope of relaxed options.
+        same = {"actor_gradient": "straight_through"} if algorithm == "sac" else {}
+        config = algorithms.get(algorithm)(hidden=(256, 256), lr=5e-4, warmup=WARMUP, **same)
         kind = factorizations.get(factorization)()
         chunk, first = VECTOR_STEPS * NUM_ENVS, WARMUP
     loop = make_loop(env, config, kind, seeds, 10**7)

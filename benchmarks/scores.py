@@ -17,7 +17,7 @@ from headwise.report.statistics import welch
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from settings import SETTINGS, STEPS
 
-SEEDS = range(5)
+SEEDS = range(16)
 TASKS = {
     "ppo": ("Lander continuous, PPO shared", "Lander", "continuous", "shared"),
     "sac": ("Lander continuous, SAC shared", "Lander", "continuous", "shared"),
@@ -27,7 +27,7 @@ TASKS = {
 
 AS_THEIRS = {
     # What Stable-Baselines3 has where nobody says otherwise, and we have not.
-    "dqn": {"epsilon_start": 1.0, "epsilon_share": 0.1},
+    "dqn": {"epsilon_start": 1.0, "epsilon_share": 0.1, "loss": "huber"},
     "sac": {
         "activation": "relu", "actor_lr_scale": 1.0, "first_temperature": 1.0, "max_grad_norm": 1e6,
         "entropy_bonus": "whole",
@@ -78,8 +78,9 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
     text = [
         "## Scores",
         "Mean return of 100 greedy episodes after equally many steps with the same settings "
-        "(`benchmarks/peers/settings.py`), 5 seeds: mean (deviation), and the difference with its "
-        "95 % interval (Welch).",
+        "(`benchmarks/peers/settings.py`, and `AS_THEIRS` in `benchmarks/scores.py` for what only "
+        f"one side names), {len(SEEDS)} seeds: mean (deviation), and the difference with its 95 % "
+        "interval (Welch).",
         head + ".",
         table(["task", "steps", "ours", "Stable-Baselines3 2.9.2", "difference"], rows),
     ]

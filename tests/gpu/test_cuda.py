@@ -28,7 +28,8 @@ CELLS = [
     if not (name == "joint" and view == "hybrid" and algorithm != "dqn")
 ]
 WITH_SETTINGS = [(*cell, {}) for cell in CELLS] + [
-    ("sac", "shared", view, {"actor_gradient": "counterfactual"}) for view in ("discrete", "hybrid")
+    ("sac", "shared", view, {"actor_gradient": "straight_through"})
+    for view in ("discrete", "hybrid")
 ]
 
 

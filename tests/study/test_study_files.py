@@ -5,6 +5,7 @@ import itertools
 import math
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -254,11 +255,13 @@ def test_equal_budgets():
 
 # --- results ------------------------------------------------------------------------------------
 
-SAC_SETTINGS = (
-    {"target_entropy": 0.2},
-    {"target_entropy": 0.2, "activation": "tanh"},
-    {"target_entropy": 0.5},
-    {"target_entropy": 0.5, "target_entropy_end": 0.2},
+STRAIGHT = {"actor_gradient": "straight_through"}
+SAC_SETTINGS: tuple[dict[str, Any], ...] = (
+    {},
+    STRAIGHT,
+    STRAIGHT | {"target_entropy": 0.2},
+    STRAIGHT | {"target_entropy": 0.2, "activation": "tanh"},
+    STRAIGHT | {"target_entropy_end": 0.2},
 )
 RESULTS = {
     "paper": [("paper", {})],
