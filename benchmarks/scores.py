@@ -66,7 +66,7 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
     if peers is None:
         return "Scores are compared with peers: give their Python with --peers."
     head = description(command)
-    rows = []
+    rows: list[list[str]] = []
     for algorithm, (what, *_) in TASKS.items():
         sides = [ours(algorithm), theirs(algorithm, peers)]
         found = welch(*sides)
@@ -75,15 +75,20 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
         cells.append(f"{found.difference:+.1f} [{found.low:+.1f}, {found.high:+.1f}]")
         rows.append(cells)
         sys.stderr.write(" | ".join(cells) + "\n")
-    text = [
-        "## Scores",
-        "Mean return of 100 greedy episodes after equally many steps with the same settings "
-        "(`benchmarks/peers/settings.py`, and `AS_THEIRS` in `benchmarks/scores.py` for what only "
-        f"one side names), {len(SEEDS)} seeds: mean (deviation), and the difference with its 95 % "
-        "interval (Welch).",
-        head + ".",
-        table(["task", "steps", "ours", "Stable-Baselines3 2.9.2", "difference"], rows),
-    ]
-    section = "\n\n".join(text)
-    renew("scores", section)
-    return section
+        renew("scores", section(rows, head))  # whatever comes, this is kept
+    return section(rows, head)
+
+
+def section(rows: list[list[str]], head: str) -> str:
+    """The section of RESULTS.md."""
+    return "\n\n".join(
+        [
+            "## Scores",
+            "Mean return of 100 greedy episodes after equally many steps with the same settings "
+            "(`benchmarks/peers/settings.py`, and `AS_THEIRS` in `benchmarks/scores.py` for what "
+            f"only one side names), {len(SEEDS)} seeds: mean (deviation), and the difference with "
+            "its 95 % interval (Welch).",
+            head + ".",
+            table(["task", "steps", "ours", "Stable-Baselines3 2.9.2", "difference"], rows),
+        ]
+    )

@@ -52,28 +52,40 @@ def some_legal(spec, rows):
 
 
 def test_questions_by_hand():
-    """Three states, two Choice heads: the first head is asked about twice, the second once."""
-    action = torch.tensor([0.5, 2.0, -0.5, 1.0])  # a Range, one of three, a Range, one of two
-    asked = Questions(Layout(HYBRID), 3)
+    """Five states, two Choice heads: two states for each, and one that nobody asks."""
+    asked = Questions(Layout(HYBRID), 5)  # a Range, one of three, a Range, one of two
+    action = torch.tensor([0.5, 2.0, -0.5, 1.0]).expand(1, 5, 4)
     first = [[0.5, option, -0.5, 1.0] for option in (0.0, 1.0, 2.0)]
-    second = [[0.5, 2.0, -0.5, option] for option in (0.0, 1.0, 2.0)]  # there is no third: unused
-    assert asked.actions(action.expand(1, 3, 4)).tolist() == [[first, second, first]]
-    worth = torch.arange(1.0, 10.0).view(1, 3, 3)
+    second = [[0.5, 2.0, -0.5, option] for option in (0.0, 1.0)]
+    assert asked.actions(action).tolist() == [[*first, *second, *first, *second]]
+    obs = torch.arange(5.0).view(1, 5, 1)
+    assert asked.states(obs).flatten().tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
     nothing = [0.0, 0.0, 0.0]
-    assert asked.answers(worth).tolist() == [
-        [[[1.5, 3.0, 4.5], nothing], [nothing, [12.0, 15.0, 18.0]], [[10.5, 12.0, 13.5], nothing]]
-    ]
+    assert asked.answers(torch.arange(1.0, 11.0).view(1, 10)).tolist() == [
+        [
+            [[2.5, 5.0, 7.5], nothing], [nothing, [10.0, 12.5, 0.0]],
+            [[15.0, 17.5, 20.0], nothing], [nothing, [22.5, 25.0, 0.0]],
+            [nothing, nothing],
+        ]
+    ]  # fmt: skip
 
 
-def test_where_heads_are_more_than_states_each_state_is_asked_about_several():
-    spec = ActionSpec.of(**{f"h{i}": Choice(2) for i in range(5)})
-    asked = Questions(Layout(spec), 2)  # of three heads each: 0 1 2, and 3 4 0
-    actions = asked.actions(torch.full((1, 2, 5), 0.5))
-    changed = [[int(row.argmax()) for row in state[1::2]] for state in actions[0]]
-    assert changed == [[0, 1, 2], [3, 4, 0]]
-    answers = asked.answers(torch.ones(1, 2, 6))
-    assert answers[0, :, :, 0].tolist() == [[1, 2, 2, 0, 0], [1, 0, 0, 2, 2]]
-    assert (answers.mean(1) == 1.0).all()
+@pytest.mark.parametrize(
+    ("sizes", "rows", "turns"),
+    [((2, 2, 2), 12, 4), ((2,) * 5, 2, 1), ((3, 40), 256, 95), ((1000,), 256, 4), ((5000,), 8, 1)],
+)
+def test_every_head_is_asked_about_equally_often_at_a_bounded_cost(sizes, rows, turns):
+    """Also where heads are more than states, and where options are very many."""
+    layout = Layout(ActionSpec.of(**{f"h{i}": Choice(n) for i, n in enumerate(sizes)}))
+    asked = Questions(layout, rows)
+    actions = asked.actions(torch.full((1, rows, len(sizes)), -1.0))[0]
+    for head, size in enumerate(sizes):
+        seen = actions[actions[:, head] >= 0]
+        assert sorted(seen[:, head].tolist()) == sorted([*range(size)] * turns)
+        assert (seen.sum(-1) == seen[:, head] + 1 - len(sizes)).all()  # the others are as they were
+    assert len(actions) <= max(16 * rows, sum(sizes))
+    mean = asked.answers(torch.ones(1, len(actions))).mean(1)[0]
+    torch.testing.assert_close(mean, layout.mask.float())
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -92,6 +104,7 @@ def test_the_loss_is_that_of_a_loop_over_heads_and_options(name, masked):
     gain = lesser(soft.predict(critic, obs, unit)).squeeze(-1) if spec.num_ranges else 0.0
     for place, head in enumerate(places):
         mine = torch.arange(rows) % len(places) == place  # the states that are asked about it
+        mine &= torch.arange(rows) < rows // len(places) * len(places)
         for option in range(spec.cardinalities[head]):
             action = unit.detach().clone()
             action[..., head] = option
@@ -169,13 +182,13 @@ def test_parameters_of_an_alternative_that_is_never_taken_learn_nothing():
     assert (rest.abs() < 1e-7).all()  # the same value for every option, so no slope but rounding
 
 
-def test_the_cost_is_that_of_the_largest_head_and_no_gumbel_noise_is_drawn():
+def test_the_cost_is_that_of_one_head_and_no_gumbel_noise_is_drawn():
     soft, critic, alpha = built(HYBRID)  # 3 and 2 options
     rows = []
     predict = soft.predict
     soft.predict = lambda c, obs, a, *rest: rows.append(obs.shape[1]) or predict(c, obs, a, *rest)
     actor_loss(soft, critic, alpha, observations(rows=10))
-    assert sorted(rows) == [10, 30]
+    assert sorted(rows) == [10, 5 * 3 + 5 * 2]
     assert soft.num_noise == soft.num_uniforms
     assert built(HYBRID, "straight_through")[0].num_noise == soft.num_uniforms + 2 * 3
 

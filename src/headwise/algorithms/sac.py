@@ -75,9 +75,9 @@ class SAC(OffPolicyConfig):
     """The longest gradient of a member's actor or critics."""
     actor_gradient: ActorGradient = "counterfactual"
     """How an actor learns its options (shared). `counterfactual` asks the critics for every option
-    of one head of each state, the other heads as drawn: unbiased, as many evaluations as the
-    largest head has options. `straight_through` follows the critics' slope by relaxed options, as
-    in the paper: one evaluation, but biased, and often it does not learn."""
+    of one head of each state, the other heads as drawn: unbiased, as many evaluations as a head has
+    options, 16 on average at most. `straight_through` follows the critics' slope by relaxed
+    options, as in the paper: one evaluation, but biased, and often it does not learn."""
     gumbel_start: float = 2.0
     """Softness of relaxed options at the start (shared, straight_through)."""
     gumbel_decay: float = 0.9995

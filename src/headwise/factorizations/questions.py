@@ -7,12 +7,15 @@ from torch import Tensor
 
 from headwise.factorizations.layout import Layout
 
+_MOST = 16
+"""Options a state of the batch may be asked about on average: what an update may cost."""
+
 
 class Questions:
-    """One Choice head for each state of a batch, in turn.
+    """States of a batch take turns with the Choice heads; each is asked about one.
 
-    States come in no order, so what a head's share of them says is on average what all of them
-    would; and the cost grows with the options of the largest head, not with the number of heads.
+    States come in no order, so what some of them say of a head is on average what all would say.
+    Where heads have very many options, fewer states are asked.
 
     Args:
         layout: The heads.
@@ -22,26 +25,33 @@ class Questions:
     def __init__(self, layout: Layout, rows: int) -> None:
         self.rows = rows
         heads, device = layout.num_choices, layout.device
-        each = -(-heads // rows)  # heads for a state: one, unless there are more heads than states
-        place = (torch.arange(rows * each, device=device) % heads).view(rows, each)
-        asked = place.unsqueeze(-1) == torch.arange(heads, device=device)
-        # What is said of a head stands for all states, also for those that were asked of others.
-        self._stands_for = (asked * (rows / asked.sum((0, 1)))).unsqueeze(-1)  # (B, each, D, 1)
-        owner = layout.choices[place].unsqueeze(-1)
-        self._is_own = (owner == torch.arange(layout.num_heads, device=device)).unsqueeze(-2)
-        self._option = torch.arange(layout.max_options, device=device).float().unsqueeze(-1)
+        turns = max(1, int(rows / heads * min(1.0, _MOST * heads / layout.total_options)))
+        turn = torch.arange(turns * heads)
+        sizes = torch.tensor(layout.sizes)[turn % heads]
+        row, head = ((turn % n).repeat_interleave(sizes) for n in (rows, heads))
+        option = torch.arange(len(row)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+        self._row, self._option = row.to(device), option.float().unsqueeze(-1).to(device)
+        columns = torch.arange(layout.num_heads, device=device)
+        self._is_own = layout.choices[head.to(device)].unsqueeze(-1) == columns
+        shape = (rows, heads, layout.max_options)
+        where, stands_for = torch.zeros(shape, dtype=torch.long), torch.zeros(shape)
+        where[row, head, option] = torch.arange(len(row))
+        stands_for[row, head, option] = rows / turns
+        self._where, self._stands_for = where.to(device), stands_for.to(device)
+
+    def states(self, obs: Tensor) -> Tensor:
+        """Observations (P, B, F) of the states, once for each option asked about, (P, N, F)."""
+        return obs.index_select(-2, self._row)
 
     def actions(self, action: Tensor) -> Tensor:
-        """Actions (P, B, H) with every option of the heads asked about, (P, B, each * K, H)."""
-        asked = torch.where(self._is_own, self._option, action[..., None, None, :])
-        return asked.flatten(-3, -2)
+        """Actions (P, B, H) with these options, (P, N, H)."""
+        return torch.where(self._is_own, self._option, action.index_select(-2, self._row))
 
     def answers(self, worth: Tensor) -> Tensor:
-        """The worth (P, B, each * K) of these actions, by head and option, (P, B, D, K).
+        """What they are worth (P, N), by head and option, (P, B, D, K).
 
-        Zero for heads that were not asked about; on average over states it is what it would be had
-        all been. Options that do not exist are worth something too: nobody draws them.
+        Zero where nothing was asked; the mean over states is what it would be on average had all
+        been asked about all heads.
         """
-        each, options = self._is_own.shape[1], self._option.shape[0]
-        found = worth.view(*worth.shape[:-1], each, 1, options) * self._stands_for
-        return found.squeeze(-3) if each == 1 else found.sum(-3)
+        found = worth.index_select(-1, self._where.flatten())
+        return found.view(*worth.shape[:-1], *self._where.shape) * self._stands_for

@@ -45,8 +45,8 @@ class ConcatSoft:
     """One value of the whole action, and an actor that learns its options from it.
 
     `counterfactual` asks the critics for every option of one head of each state, the other heads as
-    drawn: unbiased, for as many evaluations as the largest head has options. `straight_through`
-    relaxes options and follows the critics' slope at the action drawn: one evaluation, but biased.
+    drawn: unbiased, for as many evaluations as a head has options. `straight_through` relaxes
+    options and follows the critics' slope at the action drawn: one evaluation, but biased.
     """
 
     num_columns = 1
@@ -126,10 +126,9 @@ class ConcatSoft:
         if self._questions is None or self._questions.rows != rows:
             self._questions = Questions(self.layout, rows)
         with torch.no_grad():
-            actions = self._questions.actions(unit)
-            states = obs.unsqueeze(-2).expand(*actions.shape[:-1], obs.shape[-1])
-            q = lesser(self.predict(critic, states.flatten(-3, -2), actions.flatten(-3, -2)))
-            answers = self._questions.answers(q.view(actions.shape[:-1]))
+            states, actions = self._questions.states(obs), self._questions.actions(unit)
+            q = lesser(self.predict(critic, states, actions))
+            answers = self._questions.answers(q.squeeze(-1))
         value = (log_probs.exp() * answers).sum((-2, -1)).unsqueeze(-1)
         if self.layout.num_ranges:
             value = value + lesser(self.predict(critic, obs, unit))
