@@ -15,7 +15,7 @@ class Questions:
     """States of a batch take turns with the Choice heads; each is asked about one.
 
     States come in no order, so what some of them say of a head is on average what all would say.
-    Where heads have very many options, fewer states are asked.
+    Where heads have very many options fewer states are asked, but about every head one at least.
 
     Args:
         layout: The heads.
