@@ -1,9 +1,11 @@
 """Our own learners as a process that measures when it is told to, like a peer's.
 
 Arguments: ppo, dqn or sac; factorization; "decoupler" or a view of HybridShoot; members; threads;
-products (float32 or bf16); and for the decoupler an importance estimator.
+products (float32 or bf16); then for the decoupler an importance estimator, for HybridShoot settings
+as JSON.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -24,20 +26,19 @@ NUM_ENVS, VECTOR_STEPS, WARMUP = 16, 64, 10_000
 
 def main() -> None:
     """Builds the loop and serves measurements."""
-    algorithm, factorization, task, members, threads, products, *estimator = sys.argv[1:]
+    algorithm, factorization, task, members, threads, products, more = sys.argv[1:]
     torch.set_num_threads(int(threads))
     set_products(products)
     seeds = range(int(members))
     if task == "decoupler":
         env = make_vec("ContextualDecoupler", seeds, NUM_ENVS)
-        config = decoupler_ppo("as_published", factorization, *estimator)
+        config = decoupler_ppo("as_published", factorization, more)
         kind = decoupler_factorization("as_published", factorization)
         chunk, first = 2048, 0
     else:
         env = make_vec("HybridShoot", seeds, NUM_ENVS, view=task)
-        # What a peer does as well: its actor follows the slope of relaxed options.
-        same = {"actor_gradient": "straight_through"} if algorithm == "sac" else {}
-        config = algorithms.get(algorithm)(hidden=(256, 256), lr=5e-4, warmup=WARMUP, **same)
+        sizes = {"hidden": (256, 256), "lr": 5e-4, "warmup": WARMUP}
+        config = algorithms.get(algorithm)(**sizes, **json.loads(more))
         kind = factorizations.get(factorization)()
         chunk, first = VECTOR_STEPS * NUM_ENVS, WARMUP
     loop = make_loop(env, config, kind, seeds, 10**7)

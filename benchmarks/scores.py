@@ -27,9 +27,11 @@ TASKS = {
 
 AS_THEIRS = {
     # What Stable-Baselines3 has where nobody says otherwise, and we have not. Its DQN moves the
-    # target once after a step of all environments, here after four updates; ours after each.
+    # target once after a step of all environments, here after four updates; ours after each. Its
+    # network is plain.
     "dqn": {
         "epsilon_start": 1.0, "epsilon_share": 0.1, "loss": "huber", "tau": 1.0 - 0.99**0.25,
+        "dueling": False,
     },
     "sac": {
         "activation": "relu", "actor_lr_scale": 1.0, "first_temperature": 1.0, "max_grad_norm": 1e6,

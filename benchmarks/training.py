@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ class Contest:
     """Of a peer's process."""
     ours: Sequence[object]
     """Of our process, before the members and the one thread."""
-    more: Sequence[object]
+    more: str
     """Of our process, after them and the products."""
     target: float
     seeds: int = SEEDS
@@ -60,7 +61,7 @@ def decoupler_cells() -> dict[str, Contest]:
             "train_flexi",
             ("ppo", variant, "decoupler"),
             ("ppo", name, "decoupler"),
-            (estimator,),
+            estimator,
             5,
         )
     return found
@@ -69,17 +70,21 @@ def decoupler_cells() -> dict[str, Contest]:
 def shoot_cells() -> list[Contest]:
     """Five seeds on HybridShoot, [256, 256], batches of 256, an update every fourth step."""
     cells = []
-    for algorithm, name, view, peer, script, arguments, target in (
-        ("dqn", "vdn", "discrete", "Stable-Baselines3 2.9.2 DQN", "train_sb3", ("dqn",), 2),
-        ("dqn", "vdn", "discrete", "flexibuddiesrl 1.0.4 (VDN)", "train_flexi",
+    # What a peer has as well: a plain network, an actor that follows the slope of relaxed options.
+    plain, straight = {"dueling": False}, {"actor_gradient": "straight_through"}
+    for algorithm, name, view, settings, peer, script, arguments, target in (
+        ("dqn", "vdn", "discrete", plain, "Stable-Baselines3 2.9.2 DQN", "train_sb3", ("dqn",), 2),
+        ("dqn", "vdn", "discrete", {}, "flexibuddiesrl 1.0.4 (VDN)", "train_flexi",
          ("dqn", "VDN", "shoot"), 3),
-        ("sac", "shared", "continuous", "Stable-Baselines3 2.9.2 SAC", "train_sb3", ("sac",), 2),
-        ("sac", "shared", "discrete", "flexibuddiesrl 1.0.4 (Concat)", "train_flexi",
+        ("sac", "shared", "continuous", straight, "Stable-Baselines3 2.9.2 SAC", "train_sb3",
+         ("sac",), 2),
+        ("sac", "shared", "discrete", straight, "flexibuddiesrl 1.0.4 (Concat)", "train_flexi",
          ("sac", "V", "shoot"), 3),
     ):  # fmt: skip
-        what = f"HybridShoot {view}, {algorithm.upper()} {name}, 5 seeds"
-        ours = (algorithm, name, view)
-        full = Contest(what, peer, script, arguments, ours, (), target, seeds=5)
+        network = ", plain network" if settings is plain else ""
+        what = f"HybridShoot {view}, {algorithm.upper()} {name}{network}, 5 seeds"
+        ours, more = (algorithm, name, view), json.dumps(settings)
+        full = Contest(what, peer, script, arguments, ours, more, target, seeds=5)
         cells.append(full)
         if has_bf16():
             cells.append(replace(full, what=f"{what}, products in bfloat16", products="bf16"))
@@ -102,7 +107,7 @@ def measure(contest: Contest, python: str, rounds: int, seconds: float) -> list[
     """Environment steps per second of all runs: ours, the peer's, and the ratio's range."""
     shares = contest.shares
     ours = [
-        Peer(sys.executable, "../ours", (*contest.ours, share, 1, contest.products, *contest.more))
+        Peer(sys.executable, "../ours", (*contest.ours, share, 1, contest.products, contest.more))
         for share in shares
     ]
     theirs = [Peer(python, contest.script, contest.arguments) for _ in shares]

@@ -3,12 +3,15 @@
     headwise study run learning                          # PPO, one tenth of the steps
     headwise study run learning --args family=off_policy # DQN and SAC, one fifth
     headwise study run learning --args family=sac        # SAC with our own settings, one fifth
+    headwise study run learning --args family=dqn --args "settings={'dueling': False}"
 
 PPO: every factorization on CoopPush, Platform and dependent HybridShoot. DQN and SAC: all 28 cells
 on Platform, and on the other environments one of each in every view (DQN vdn, SAC shared).
 
 SAC for itself: the same cells, with what Headwise does unless told otherwise where that is not what
 the paper has. To try something else: `--args "settings={'activation': 'tanh'}"`.
+
+DQN for itself: every cell whose networks may be dueling or plain, one fifth of the steps.
 """
 
 from dataclasses import replace
@@ -42,12 +45,17 @@ def sac(study: Study) -> Study:
     return off_policy(study).without(algorithm="dqn").change(settings=own)
 
 
-FAMILIES = {"ppo": (ppo, 10), "off_policy": (off_policy, 5), "sac": (sac, 5)}
+def dqn(study: Study) -> Study:
+    """The cells of DQN whose networks may be plain."""
+    return study.without(algorithm=("ppo", "sac")).without(factorization=("qplex", "ar"))
+
+
+FAMILIES = {"ppo": (ppo, 10), "off_policy": (off_policy, 5), "sac": (sac, 5), "dqn": (dqn, 5)}
 """The cells of each, and the part of the paper's steps that they get."""
 
 
 def make(
-    family: Literal["ppo", "off_policy", "sac"] = "ppo",
+    family: Literal["ppo", "off_policy", "sac", "dqn"] = "ppo",
     settings: dict[str, Any] | None = None,
     seeds: int = 3,
     smoke: bool = False,

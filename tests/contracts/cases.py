@@ -39,26 +39,26 @@ def blueprint(spec, seeds=(0, 1, 2), **settings):
     return Blueprint(layout=Layout(spec), obs_size=OBS, init=Initializer(keys), **settings)
 
 
-def builds(name, what, spec):
+def builds(name, what, spec, **settings):
     """Whether a factorization offers something for a spec; what it refuses is in test_refusals."""
     kind = factorizations.get(name)
     if not hasattr(kind, what):
         return False
     try:
         kind().check(spec)
-        make(name, what, spec, seeds=(0,))
+        make(name, what, spec, seeds=(0,), **settings)
     except ConfigError:
         return False
     return True
 
 
-def offers(what, specs=("discrete",)):
+def offers(what, specs=("discrete",), **settings):
     """All (factorization name, spec name) pairs where the factorization offers something."""
     return [
         (name, spec)
         for name in factorizations.names()
         for spec in specs
-        if builds(name, what, SPECS[spec])
+        if builds(name, what, SPECS[spec], **settings)
     ]
 
 

@@ -56,11 +56,20 @@ def parameters(loop):
     return torch.cat([x.reshape(x.shape[0], -1).double() for x in state.values()], dim=1)
 
 
-@pytest.mark.parametrize(("algorithm", "factorization", "view"), cells())
-def test_a_member_alone_equals_itself_in_any_population(algorithm, factorization, view):
+PLAIN = [
+    ("dqn", name, view, {"dueling": False})
+    for name in ("independent", "shared", "vdn", "joint")
+    for view in ("discrete", "hybrid")
+]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "factorization", "view", "more"), [(*cell, {}) for cell in cells()] + PLAIN
+)
+def test_a_member_alone_equals_itself_in_any_population(algorithm, factorization, view, more):
     learned, seen = {}, {}
     for seeds in ((0, 1, 2, 3), (2, 0, 3), (1,)):
-        loop = loop_for(algorithm, factorization, view, seeds)
+        loop = loop_for(algorithm, factorization, view, seeds, **more)
         loop.run(160)
         assert loop.updates >= 5
         for member, (seed, row) in enumerate(zip(seeds, parameters(loop), strict=True)):

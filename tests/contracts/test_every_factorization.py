@@ -21,7 +21,8 @@ from headwise.population import Keys, Stream
 
 ALL_SPECS = tuple(SPECS)
 POLICIES = offers("policy", ALL_SPECS)
-VALUES = offers("value", ("discrete", "one_of"))
+VALUES = [(*cell, True) for cell in offers("value", ("discrete", "one_of"))]
+VALUES += [(*cell, False) for cell in offers("value", ("discrete", "one_of"), dueling=False)]
 
 
 def test_all_six_are_there():
@@ -46,13 +47,18 @@ def trained_a_little(value, obs, spec, steps=30):
     return value
 
 
-EXACT = [pair for pair in VALUES if factorizations.get(pair[0]).exact_greedy]
+EXACT = [cell for cell in VALUES if factorizations.get(cell[0]).exact_greedy]
 
 
-@pytest.mark.parametrize(("name", "spec"), EXACT)
-def test_greedy_is_the_best_of_all_joint_actions(name, spec):
+def test_plain_values_are_there():
+    plain = {name for name, _, dueling in VALUES if not dueling}
+    assert plain == {"independent", "shared", "vdn", "joint"}
+
+
+@pytest.mark.parametrize(("name", "spec", "dueling"), EXACT)
+def test_greedy_is_the_best_of_all_joint_actions(name, spec, dueling):
     obs = observations()
-    value = trained_a_little(make(name, "value", SPECS[spec]), obs, SPECS[spec])
+    value = trained_a_little(make(name, "value", SPECS[spec], dueling=dueling), obs, SPECS[spec])
     with torch.no_grad():
         best, columns = value.best(obs), value.best_value(obs)
         actions = for_all_rows(all_actions(SPECS[spec]))
@@ -63,10 +69,10 @@ def test_greedy_is_the_best_of_all_joint_actions(name, spec):
         torch.testing.assert_close(columns, value.predict(obs, best))
 
 
-@pytest.mark.parametrize(("name", "spec"), VALUES)
-def test_greedy_keeps_to_legal_options(name, spec):
+@pytest.mark.parametrize(("name", "spec", "dueling"), VALUES)
+def test_greedy_keeps_to_legal_options(name, spec, dueling):
     obs = observations()
-    value = trained_a_little(make(name, "value", SPECS[spec]), obs, SPECS[spec])
+    value = trained_a_little(make(name, "value", SPECS[spec], dueling=dueling), obs, SPECS[spec])
     sizes = SPECS[spec].cardinalities
     generator = torch.Generator().manual_seed(3)
     legal = torch.rand(3, 5, len(sizes), max(sizes), generator=generator) < 0.5
@@ -86,7 +92,21 @@ def test_greedy_keeps_to_legal_options(name, spec):
     assert (chosen.mean(-1) >= torch.stack(table).amax(0) - 1e-5).all()
 
 
-@pytest.mark.parametrize(("name", "spec"), VALUES)
+@pytest.mark.parametrize(("name", "dueling"), [("vdn", True), ("vdn", False), ("joint", False)])
+def test_soft_values_sum_over_all_joint_actions(name, dueling):
+    obs, temperature = observations(), 0.4
+    value = trained_a_little(make(name, "value", DISCRETE, dueling=dueling), obs, DISCRETE)
+    with torch.no_grad():
+        log_policy, soft = value.soft_heads(obs, temperature)
+        actions = for_all_rows(all_actions(DISCRETE))
+        scaled = torch.stack([value.joint(obs, action) for action in actions]) / temperature
+        torch.testing.assert_close(soft.squeeze(-1), temperature * scaled.logsumexp(0))
+        for action, expected in zip(actions, scaled.log_softmax(0), strict=True):
+            options = value.options(action).unsqueeze(-1)
+            torch.testing.assert_close(log_policy.gather(-1, options).sum((-1, -2)), expected)
+
+
+@pytest.mark.parametrize(("name", "spec"), [cell[:2] for cell in VALUES if cell[2]])
 def test_max_centred_advantages_have_maximum_zero(name, spec):
     value, obs = make(name, "value", SPECS[spec]), observations()
     if name == "joint":

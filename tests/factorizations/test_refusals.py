@@ -87,6 +87,12 @@ def test_soft_values_are_refused_where_there_are_none(factorization):
     build("dqn", "vdn", DISCRETE, temperature=0.1)
 
 
+@pytest.mark.parametrize("factorization", ["qplex", "ar"])
+def test_plain_values_are_refused_where_there_are_none(factorization):
+    with pytest.raises(ConfigError, match=r"value and advantages.*dueling=False.*shared, vdn"):
+        build("dqn", factorization, DISCRETE, dueling=False)
+
+
 @pytest.mark.parametrize("what", ["policy", "critic", "value", "soft"])
 def test_a_factorization_that_lacks_something_is_refused_by_name(what):
     class Half(Factorization):

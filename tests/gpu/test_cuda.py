@@ -31,6 +31,10 @@ WITH_SETTINGS = [(*cell, {}) for cell in CELLS] + [
     ("sac", "shared", view, {"actor_gradient": "straight_through"})
     for view in ("discrete", "hybrid")
 ]
+WITH_SETTINGS += [
+    ("dqn", name, "hybrid", {"dueling": False})
+    for name in ("independent", "shared", "vdn", "joint")
+]
 
 
 def loop_on(device, algorithm, name, view, **more):

@@ -135,6 +135,17 @@ def test_the_best_action_is_found(algorithm, factorization, probe):
     assert right.sum() >= enough, regret
 
 
+PLAIN = [c[1:] for c in cells(["context", "agree", "agree-context", "spare-head"]) if c[0] == "dqn"]
+
+
+@pytest.mark.parametrize(
+    ("factorization", "probe"), [c for c in PLAIN if c[0] not in ("qplex", "ar")]
+)
+def test_plain_values_find_the_best_action(factorization, probe):
+    right, regret = found_by("dqn", factorization, probe, dueling=False)
+    assert right.all(), regret
+
+
 @pytest.mark.parametrize("probe", ["context", "agree", "agree-context", "choose-and-aim"])
 def test_an_actor_that_learns_from_every_option_finds_it_in_every_seed(probe):
     right, regret = found_by("sac", "shared", probe, actor_gradient="counterfactual")

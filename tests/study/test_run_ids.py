@@ -75,6 +75,14 @@ def test_defaults_are_written_out_so_that_a_new_default_is_a_new_run():
     assert run.factorization_settings == {"critic_bins": 5}
 
 
+def test_a_setting_that_was_added_leaves_runs_what_they_were():
+    before, said, other = tiny_cell(), tiny_cell(dueling=True), tiny_cell(dueling=False)
+    assert "dueling" not in before.run(0).settings
+    assert said.run(0).id == before.run(0).id
+    assert other.run(0).settings["dueling"] is False
+    assert other.run(0).id != before.run(0).id
+
+
 def test_one_and_one_point_zero_are_the_same_run():
     assert tiny_cell(gamma=1).run(0).id == tiny_cell(gamma=1.0).run(0).id
 

@@ -265,7 +265,11 @@ SAC_SETTINGS: tuple[dict[str, Any], ...] = (
 )
 RESULTS = {
     "paper": [("paper", {})],
-    "learning": [("learning", {}), ("learning", {"family": "off_policy"})],
+    "learning": [
+        ("learning", {}),
+        ("learning", {"family": "off_policy"}),
+        ("learning", {"family": "dqn", "settings": {"dueling": False}}),
+    ],
     "learning_sac": [
         ("learning", {"family": "sac", "settings": settings}) for settings in SAC_SETTINGS
     ],
@@ -344,7 +348,7 @@ def test_what_is_not_there_is_told():
     with pytest.raises(ConfigError, match="Did you mean 'smoke'"):
         load_study("paper", smoky=True)
     for wrong, allowed in (
-        ({"family": "sca"}, "'ppo', 'off_policy', 'sac'"),
+        ({"family": "sca"}, "'ppo', 'off_policy', 'sac', 'dqn'"),
         ({"settings": 3}, r"dict\[str, Any\] \| None"),
         ({"seeds": "three"}, "int"),
         ({"seeds": True}, "int"),

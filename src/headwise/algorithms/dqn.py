@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from headwise.added import added
 from headwise.algorithms.base import (
     Acted,
     Metrics,
@@ -43,7 +44,7 @@ from headwise.population import (
 @algorithms.register("dqn")
 @dataclass(frozen=True, kw_only=True)
 class DQN(OffPolicyConfig):
-    """Deep Q-learning with dueling, max-centred branches."""
+    """Deep Q-learning over options, with dueling networks unless they are to be plain."""
 
     name: ClassVar[str] = "dqn"
 
@@ -69,6 +70,9 @@ class DQN(OffPolicyConfig):
     """The longest gradient of a member."""
     activation: Activation = "relu"
     """The encoder's activation."""
+    dueling: bool = added(True)
+    """Learn a state's value and max-centred advantages, with one more layer above the encoder, or
+    (False) a number for each option right above it; False is not for `qplex` and `ar`."""
     branch_width: int = 128
     """Width of each half of the layer above the outputs."""
 
@@ -135,6 +139,7 @@ class DQNLearner:
             hidden=self.config.hidden,
             activation=self.config.activation,
             branch_width=self.config.branch_width,
+            dueling=self.config.dueling,
         )
 
     @property

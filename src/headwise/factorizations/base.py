@@ -56,6 +56,8 @@ class Blueprint:
     activation: Activation = "relu"
     branch_width: int = 128
     """Width of each half of the layer above a dueling network's outputs."""
+    dueling: bool = True
+    """Whether values of DQN are a state's value and advantages, or a number for each option."""
     orthogonal: bool = True
     """Whether value networks begin orthogonal."""
     range_kind: RangeKind = "squashed"

@@ -17,6 +17,7 @@ from headwise.factorizations.base import (
     factorizations,
 )
 from headwise.factorizations.critics import ValueCritic
+from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_independent import IndependentSoft
 from headwise.factorizations.stacks import PolicyStack, for_each_head
@@ -128,8 +129,10 @@ class Independent(Factorization):
         return ValueCritic(blueprint, blueprint.layout.num_heads)
 
     def value(self, blueprint: Blueprint) -> Value:
-        """A dueling network for each head."""
-        return IndependentValue(blueprint)
+        """A network for each head, dueling or plain."""
+        if blueprint.dueling:
+            return IndependentValue(blueprint)
+        return PlainValue(blueprint, adds_up=False, stacked=True)
 
     def soft(self, blueprint: Blueprint) -> Soft:
         """A SAC learner for each head."""

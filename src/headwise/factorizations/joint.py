@@ -19,6 +19,7 @@ from headwise.factorizations.base import (
 )
 from headwise.factorizations.critics import ValueCritic
 from headwise.factorizations.joint_actions import JointActions
+from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_joint import JointSoft
@@ -58,17 +59,17 @@ class JointPolicy(nn.Module):
 
 
 class JointValue(nn.Module):
-    """One dueling head over all joint actions: the exact oracle for all other values."""
+    """One head over all joint actions: the exact oracle for all other values."""
 
     num_columns = 1
 
     def __init__(self, inner: Blueprint, actions: JointActions) -> None:
         super().__init__()
         self.actions = actions
-        self.inner = BranchingValue(inner)
+        self.inner = BranchingValue(inner) if inner.dueling else PlainValue(inner)
 
     def predict(self, obs: Tensor, action: Tensor, legal: Tensor | None = None) -> Tensor:
-        """V + A of the joint action, (P, B, 1)."""
+        """The value of the joint action, (P, B, 1)."""
         return self.inner.predict(obs, self.actions.to_joint(action), self.actions.legal(legal))
 
     def best(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
@@ -76,8 +77,8 @@ class JointValue(nn.Module):
         return self.actions.to_heads(self.inner.best(obs, self.actions.legal(legal)))
 
     def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
-        """Its value, which is V."""
-        return self.inner.best_value(obs)
+        """Its value."""
+        return self.inner.best_value(obs, self.actions.legal(legal))
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:
         """The value of the joint action, (P, B)."""
@@ -138,7 +139,7 @@ class Joint(Factorization):
         return ValueCritic(blueprint)
 
     def value(self, blueprint: Blueprint) -> Value:
-        """One dueling head over joint actions."""
+        """One head over joint actions, dueling or plain."""
         return JointValue(*self._inner(blueprint))
 
     def soft(self, blueprint: Blueprint) -> Soft:

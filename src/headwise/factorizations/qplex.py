@@ -15,6 +15,7 @@ from torch import Tensor
 from headwise.checks import check_counts
 from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
 from headwise.factorizations.critics import BranchingCritic
+from headwise.factorizations.plain import need_dueling
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft import Soft, need_options
 from headwise.factorizations.soft_branching import BranchingSoft
@@ -86,6 +87,7 @@ class QPLEX(Factorization):
 
     def value(self, blueprint: Blueprint) -> Value:
         """V and max-centred advantages in a mixer."""
+        need_dueling(blueprint, self.name)
         return MixedValue(blueprint, self.mixer_width, self.mixer)
 
     def soft(self, blueprint: Blueprint) -> Soft:

@@ -22,6 +22,7 @@ from headwise.factorizations.base import (
 )
 from headwise.factorizations.critics import ValueCritic
 from headwise.factorizations.heads import Heads
+from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_concat import ConcatSoft
 from headwise.factorizations.spread import Spread
@@ -135,8 +136,8 @@ class Shared(Factorization):
         return ValueCritic(blueprint)
 
     def value(self, blueprint: Blueprint) -> Value:
-        """V + A_h for each head by itself."""
-        return SharedValue(blueprint)
+        """V + A_h for each head by itself, or a plain Q_h."""
+        return SharedValue(blueprint) if blueprint.dueling else PlainValue(blueprint, adds_up=False)
 
     def soft(self, blueprint: Blueprint) -> Soft:
         """SAC-Concat: an actor over all heads, critics that see the whole action."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 from headwise.checks import check_counts
 from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
 from headwise.factorizations.critics import BranchingCritic
+from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft import Soft, need_options
 from headwise.factorizations.soft_branching import BranchingSoft
@@ -36,8 +37,8 @@ class VDN(Factorization):
         return BranchingCritic(blueprint, 0, self.critic_bins)
 
     def value(self, blueprint: Blueprint) -> Value:
-        """V and max-centred advantages that add up."""
-        return BranchingValue(blueprint)
+        """V and max-centred advantages that add up, or plain values that do."""
+        return BranchingValue(blueprint) if blueprint.dueling else PlainValue(blueprint)
 
     def soft(self, blueprint: Blueprint) -> Soft:
         """SAC-BDQ: options from the critic itself, numbers from an actor."""

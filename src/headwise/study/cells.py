@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from headwise.added import is_as_before
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import AlgorithmConfig, config_from, per_member_fields
 from headwise.envs.make import env_names, plain_name
@@ -153,10 +154,15 @@ def configs_of(
 
 
 def _as_plain(config: Any) -> dict[str, Any]:
-    """All settings of a config as plain data; a whole number where a float belongs becomes one."""
+    """All settings of a config as plain data; a whole number where a float belongs becomes one.
+
+    Those that later versions added are left out where they are as before: a run keeps its id.
+    """
     plain = {}
     for f in dataclasses.fields(config):
         value = getattr(config, f.name)
+        if is_as_before(f, value):
+            continue
         is_float = "float" in str(f.type) or "PerMember" in str(f.type)
         if is_float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)  # 1 and 1.0 are the same run

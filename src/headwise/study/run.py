@@ -23,8 +23,9 @@ def canonical_json(value: Any) -> str:
 class Run:
     """Everything that determines a result, and labels, which do not.
 
-    Settings are complete: a default that changes in a later version makes it another run. Use
-    `Study` to make them; it fills the defaults in.
+    Settings are complete: a default that changes in a later version makes it another run. Only a
+    setting that a later version added is left out while it is as before; see `headwise.added`. Use
+    `Study` to make runs; it fills the defaults in.
     """
 
     env: str
