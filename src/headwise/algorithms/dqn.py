@@ -1,7 +1,8 @@
 """Deep Q-learning over heads, with every factorization. Ranges are cut into bins.
 
 With max-centred advantages the value of the greedy action is V for every factorization that shares
-it, so factorizations differ only in what is regressed on the target.
+it, so factorizations differ only in what is regressed on the target. Plain networks have no V: the
+value of the greedy action is the sum of the heads' best, or each head's own.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class DQN(OffPolicyConfig):
     activation: Activation = "relu"
     """The encoder's activation."""
     dueling: bool = added(True)
-    """Learn a state's value and max-centred advantages, with one more layer above the encoder, or
-    (False) a number for each option right above it; False is not for `qplex` and `ar`."""
+    """Whether networks learn a state's value and max-centred advantages, with one more layer above
+    the encoder, or a plain number for each option right above it (not for `qplex` and `ar`)."""
     branch_width: int = 128
     """Width of each half of the layer above the outputs."""
 
