@@ -21,7 +21,7 @@ SEEDS = range(16)
 TASKS = {
     "ppo": ("Lander continuous, PPO shared", "Lander", "continuous", "shared"),
     "sac": ("Lander continuous, SAC shared", "Lander", "continuous", "shared"),
-    "dqn": ("HybridShoot discrete, DQN joint", "HybridShoot", "discrete", "joint"),
+    "dqn": ("HybridShoot discrete, DQN joint, plain network", "HybridShoot", "discrete", "joint"),
 }
 
 

@@ -12,6 +12,8 @@ SAC for itself: the same cells, with what Headwise does unless told otherwise wh
 the paper has. To try something else: `--args "settings={'activation': 'tanh'}"`.
 
 DQN for itself: every cell whose networks may be dueling or plain, one fifth of the steps.
+
+`--args part=1` gives every run all of the paper's steps.
 """
 
 from dataclasses import replace
@@ -51,17 +53,19 @@ def dqn(study: Study) -> Study:
 
 
 FAMILIES = {"ppo": (ppo, 10), "off_policy": (off_policy, 5), "sac": (sac, 5), "dqn": (dqn, 5)}
-"""The cells of each, and the part of the paper's steps that they get."""
+"""The cells of each, and the part of the paper's steps that they get unless told otherwise."""
 
 
 def make(
     family: Literal["ppo", "off_policy", "sac", "dqn"] = "ppo",
     settings: dict[str, Any] | None = None,
+    part: int | None = None,
     seeds: int = 3,
     smoke: bool = False,
 ) -> Study:
     """The study; `smoke` has every cell with a tiny budget and one seed."""
-    choose, part = FAMILIES[family]
+    choose, usual = FAMILIES[family]
+    part = usual if part is None else part
     name = f"learning-{family}" + ("-smoke" if smoke else "")
     study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget=False)
     if smoke:

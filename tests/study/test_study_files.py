@@ -265,13 +265,14 @@ SAC_SETTINGS: tuple[dict[str, Any], ...] = (
 )
 RESULTS = {
     "paper": [("paper", {})],
-    "learning": [
-        ("learning", {}),
-        ("learning", {"family": "off_policy"}),
-        ("learning", {"family": "dqn", "settings": {"dueling": False}}),
+    "learning": [("learning", {}), ("learning", {"family": "off_policy"})],
+    "learning_dqn": [
+        ("learning", {"family": "dqn", "settings": {"dueling": dueling}})
+        for dueling in (True, False)
     ],
     "learning_sac": [
-        ("learning", {"family": "sac", "settings": settings}) for settings in SAC_SETTINGS
+        *(("learning", {"family": "sac", "settings": settings}) for settings in SAC_SETTINGS),
+        ("learning", {"family": "sac", "part": 1}),
     ],
     "joint_options": [("joint_options", {})],
     "target_entropy": [("target_entropy", {})],
