@@ -59,7 +59,7 @@ FAMILIES = {"ppo": (ppo, 10), "off_policy": (off_policy, 5), "sac": (sac, 5), "d
 def make(
     family: Literal["ppo", "off_policy", "sac", "dqn"] = "ppo",
     settings: dict[str, Any] | None = None,
-    part: int | None = None,
+    part: Literal[1, 2, 5, 10] | None = None,
     seeds: int = 3,
     smoke: bool = False,
 ) -> Study:

@@ -350,6 +350,7 @@ def test_what_is_not_there_is_told():
         load_study("paper", smoky=True)
     for wrong, allowed in (
         ({"family": "sca"}, "'ppo', 'off_policy', 'sac', 'dqn'"),
+        ({"part": 0}, r"1, 2, 5, 10 \| None"),
         ({"settings": 3}, r"dict\[str, Any\] \| None"),
         ({"seeds": "three"}, "int"),
         ({"seeds": True}, "int"),

@@ -102,6 +102,10 @@ def _words(hint: Any) -> str:
     """What is asked for, as it is written."""
     if get_origin(hint) is Literal:
         return ", ".join(map(repr, get_args(hint)))
+    if get_origin(hint) in (Union, UnionType):
+        return " | ".join(map(_words, get_args(hint)))
+    if hint is type(None):
+        return "None"
     return hint.__name__ if type(hint) is type else str(hint).replace("typing.", "")
 
 
