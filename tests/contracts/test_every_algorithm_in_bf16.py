@@ -3,6 +3,7 @@
 import pytest
 import torch
 from test_every_algorithm import (
+    PLAIN,
     accepted,
     check_the_others_of_a_diverged_member,
     loop_for,
@@ -14,19 +15,20 @@ from headwise.population.bf16 import has_bf16
 from headwise.training.products import products_as
 
 CELLS = [
-    (algorithm, name)
+    (algorithm, name, {})
     for algorithm in ("ppo", "dqn", "sac")
     for name in factorizations.names()
     if accepted(algorithm, name, "discrete")
 ]
+CELLS += [(algorithm, name, more) for algorithm, name, view, more in PLAIN if view == "discrete"]
 
 
-@pytest.mark.parametrize(("algorithm", "factorization"), CELLS)
-def test_a_member_alone_equals_itself_in_any_population(algorithm, factorization):
+@pytest.mark.parametrize(("algorithm", "factorization", "more"), CELLS)
+def test_a_member_alone_equals_itself_in_any_population(algorithm, factorization, more):
     learned = {}
     with products_as("bf16"):
         for seeds in ((0, 1, 2), (2, 0), (1,)):
-            loop = loop_for(algorithm, factorization, "discrete", seeds, steps=96)
+            loop = loop_for(algorithm, factorization, "discrete", seeds, steps=96, **more)
             loop.run(96)
             assert loop.updates >= 3
             for seed, row in zip(seeds, parameters(loop), strict=True):
