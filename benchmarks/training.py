@@ -35,7 +35,7 @@ class Contest:
     ours: Sequence[object]
     """Of our process, before the members and the one thread."""
     more: str
-    """Of our process, after them and the products."""
+    """Of our process, after them and the products: an estimator, or settings as JSON."""
     target: float
     seeds: int = SEEDS
     products: Products = "float32"

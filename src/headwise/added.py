@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, field
+from dataclasses import field, fields
 from typing import Any
 
 _AS_BEFORE = "as_before"
 
 
 def added(default: Any) -> Any:
-    """The default of a new setting, that says: as before. It must not change in later versions.
+    """The default of a new setting, that says: as before.
 
     A run with it is what it was when there was no such setting, and its id stays what it was, so
     that studies of earlier versions go on.
@@ -17,6 +17,6 @@ def added(default: Any) -> Any:
     return field(default=default, metadata={_AS_BEFORE: default})
 
 
-def is_as_before(setting: Field[Any], value: Any) -> bool:
-    """Whether a setting was added and has the value that changes nothing."""
-    return _AS_BEFORE in setting.metadata and bool(value == setting.metadata[_AS_BEFORE])
+def as_before(kind: type[Any]) -> dict[str, Any]:
+    """The settings that were added to a dataclass, each with what says: as before."""
+    return {f.name: f.metadata[_AS_BEFORE] for f in fields(kind) if _AS_BEFORE in f.metadata}

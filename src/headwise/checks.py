@@ -14,8 +14,9 @@ from headwise.registry import unknown
 def check_settings(settings: Any) -> None:
     """Refuses a word that is not among those allowed, and a number that is none or not finite.
 
-    What is allowed is read from the annotations: `Literal`, `int` (from 0), `float`, and these with
-    None. Settings of other types are left to their owner, except that no number may be infinite.
+    What is allowed is read from the annotations: `Literal`, `bool`, `int` (from 0), `float`, and
+    these with None. Settings of other types are left to their owner, except that no number may be
+    infinite.
     """
     hints = get_type_hints(type(settings))
     for field in fields(settings):
@@ -26,6 +27,8 @@ def check_settings(settings: Any) -> None:
         words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
         if words and value not in words:
             raise unknown(label, value, map(str, words))
+        if kinds[0] is bool and not isinstance(value, bool):
+            raise ConfigError(f"{label} must be a yes or no", got=value, allowed="True, False")
         if kinds[0] is int and not _is_whole(value):
             raise ConfigError(f"{label} must be a count", got=value, allowed="whole numbers from 0")
         if kinds[0] is float and not _per_member(kinds) and not _is_number(value):

@@ -64,6 +64,15 @@ def test_a_count_must_be_a_whole_number(name, field, bad):
         algorithms.get(name)(**{field: bad})
 
 
+@pytest.mark.parametrize("field", ["dueling", "double_q"])
+@pytest.mark.parametrize("bad", ["no", 0, None])
+def test_a_switch_is_on_or_off(field, bad):
+    with pytest.raises(
+        ConfigError, match=f"dqn setting '{field}' must be a yes or no.*True, False"
+    ):
+        DQN(**{field: bad})
+
+
 @pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [

@@ -105,6 +105,12 @@ def test_an_action_drawn_is_that_of_torch(algorithm, factorization, space, tmp_p
         assert len(np.unique(x)) > 1
 
 
+@pytest.mark.parametrize("factorization", ["independent", "joint"])
+def test_plain_values_choose_as_they_do_in_torch(factorization, tmp_path):
+    cell = Deployed("dqn", factorization, "hybrid", dueling=False)
+    check(cell, tmp_path / "policy.onnx", masks=True)
+
+
 @pytest.mark.parametrize("range_kind", ["clipped", "beta"])
 def test_every_distribution_of_a_range_can_be_drawn_from(range_kind, tmp_path):
     cell = Deployed("ppo", "shared", "continuous", range_kind=range_kind)

@@ -118,7 +118,10 @@ VALUES += cells(["delay", "endless"])
 
 @pytest.mark.parametrize(("algorithm", "factorization", "probe"), VALUES)
 def test_values_are_known(algorithm, factorization, probe):
-    loop = trained(algorithm, factorization, probe)
+    check_values(trained(algorithm, factorization, probe), probe)
+
+
+def check_values(loop, probe):
     known = probes.get(probe).values(GAMMA)
     obs = torch.tensor(list(known)).view(1, -1, 1).expand(len(SEEDS), -1, 1)
     expected = torch.tensor(list(known.values())).expand(len(SEEDS), -1)
@@ -133,6 +136,12 @@ def test_the_best_action_is_found(algorithm, factorization, probe):
     right, regret = found_by(algorithm, factorization, probe)
     enough = 2 if (algorithm, factorization, probe) in LOCAL_OPTIMA else len(SEEDS)
     assert right.sum() >= enough, regret
+
+
+@pytest.mark.parametrize("factorization", ["independent", "shared", "vdn", "joint"])
+def test_plain_values_are_known(factorization):
+    loop = trained("dqn", factorization, "delay", dueling=False)
+    check_values(loop, "delay")
 
 
 PLAIN = [c[1:] for c in cells(["context", "agree", "agree-context", "spare-head"]) if c[0] == "dqn"]

@@ -42,6 +42,16 @@ def test_runs_that_differ_in_a_setting_are_never_pooled(tmp_path):
     assert [cell.variant for cell in cells] == ["gae_lambda=0.5", "gae_lambda=0.95"]
 
 
+def test_a_setting_that_was_added_is_named_where_it_is_not_as_before(tmp_path):
+    runs = [
+        synthetic.decoupler_run("dqn", "vdn", "uniform", seed, 80, settings=settings)
+        for seed in range(3)
+        for settings in ({}, {"dueling": False})
+    ]
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
+    assert [cell.variant for cell in cells_of(store)] == ["", "dueling=False"]
+
+
 def test_times_are_lent_to_cells(tmp_path):
     def store(name, steps, **result):
         runs = [

@@ -1,11 +1,15 @@
 """Packing: who trains with whom; and which runs are asked for."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from tiny_study import tiny_cell, tiny_study
 
 from headwise import ConfigError
+from headwise.added import added
+from headwise.algorithms import algorithms
+from headwise.algorithms.base import PerMember
+from headwise.algorithms.dqn import DQN
 from headwise.study.planner import Pack, by_turns, choose, pack_runs
 
 
@@ -32,6 +36,21 @@ def test_per_member_settings_train_together_with_their_own_values():
 def test_a_setting_that_is_missing_cannot_vary():
     cells = [tiny_cell("sac", "shared"), tiny_cell("sac", "shared", target_entropy_end=0.1)]
     assert sizes(pack_runs(tiny_study(cells=cells, seeds=1).runs())) == [1, 1]
+
+
+def test_a_member_that_lacks_an_added_setting_has_it_as_before(monkeypatch):
+    @dataclass(frozen=True, kw_only=True)
+    class Noisy(DQN):
+        noise: "PerMember" = added(0.0)
+
+    monkeypatch.setitem(algorithms._entries, "dqn", Noisy)
+    cells = [tiny_cell(), tiny_cell(noise=0.5)]
+    for both in (cells, cells[::-1]):
+        (pack,) = pack_runs(tiny_study(cells=both, seeds=1).runs())
+        assert pack.settings()["noise"] == ((0.0, 0.5) if both is cells else (0.5, 0.0))
+    for dueling in (True, False):
+        (pack,) = pack_runs(tiny_study(cells=[tiny_cell(dueling=dueling)], seeds=1).runs())
+        assert pack.settings()["dueling"] is dueling
 
 
 def test_packs_are_even_and_no_larger_than_allowed():

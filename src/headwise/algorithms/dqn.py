@@ -62,7 +62,7 @@ class DQN(OffPolicyConfig):
     loss: Literal["squared", "huber"] = "squared"
     """The loss of an error."""
     temperature: float = 0.0
-    """Above 0: soft values, and a policy that is a softmax of the advantages."""
+    """Above 0: soft values, and a policy that is a softmax of what options are worth."""
     munchausen: float = 0.0
     """Weight of the scaled log-policy that is added to the reward; needs a temperature."""
     munchausen_floor: float = -1.0
@@ -75,7 +75,7 @@ class DQN(OffPolicyConfig):
     """Whether networks learn a state's value and max-centred advantages, with one more layer above
     the encoder, or a plain number for each option right above it (not for `qplex` and `ar`)."""
     branch_width: int = 128
-    """Width of each half of the layer above the outputs."""
+    """Width of each half of the layer before a dueling network's outputs."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -87,7 +87,7 @@ class SAC(OffPolicyConfig):
     activation: Activation = "relu"
     """The activation of actor and critics. The authors' package has tanh."""
     branch_width: int = 32
-    """Width of each half of the layer above a branching critic's outputs."""
+    """Width of each half of the layer before a branching critic's outputs."""
     policy_gain: float = 2.0**0.5
     """Gain of the actor's output layer at the start."""
 

@@ -55,7 +55,7 @@ class Blueprint:
     hidden: Sequence[int]
     activation: Activation = "relu"
     branch_width: int = 128
-    """Width of each half of the layer above a dueling network's outputs."""
+    """Width of each half of the layer before a dueling network's outputs."""
     dueling: bool = True
     """Whether values of DQN are a state's value and advantages, or a number for each option."""
     orthogonal: bool = True

@@ -77,7 +77,9 @@ class JointValue(nn.Module):
         return self.actions.to_heads(self.inner.best(obs, self.actions.legal(legal)))
 
     def best_value(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
-        """Its value."""
+        """Its value, which for a dueling network is V, whatever is legal."""
+        if isinstance(self.inner, BranchingValue):
+            return self.inner.best_value(obs)
         return self.inner.best_value(obs, self.actions.legal(legal))
 
     def joint(self, obs: Tensor, action: Tensor) -> Tensor:

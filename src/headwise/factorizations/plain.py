@@ -1,8 +1,8 @@
 """Plain values, for DQN: a number for each option of each head, and no value of the state beside.
 
-The value of an action is the sum of its options' numbers, or each is a prediction by itself. A head
-that an action does not use counts as its best option would, so that it is no reason to use it or
-not, and each head's own maximum is the joint maximum.
+The value of an action is the sum of its options' numbers, or each is a prediction by itself. In one
+network for all, a head that an action does not use counts as its best option would, so that it is
+no reason to use it or not, and each head's own maximum is the joint maximum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headwise.population import Linear
 
 
 def need_dueling(blueprint: Blueprint, name: str) -> None:
-    """Refuses plain values for a factorization that only advantages have."""
+    """Refuses plain values for a factorization that is made of advantages."""
     if not blueprint.dueling:
         raise ConfigError(
             f"the factorization {name!r} is made of a state's value and advantages",
@@ -65,7 +65,7 @@ class PlainValue(nn.Module):
         """What is regressed on the target, (P, B, G)."""
         padded = self._padded(self._said(obs))
         picked = chosen(padded, self.options(action))
-        if self.layout.is_conditional:
+        if self.layout.is_conditional and not self.stacked:
             best = self.layout.masked(padded, legal).amax(-1)
             picked = torch.where(self.layout.active(action) > 0.0, picked, best)
         return self._columns(picked)
@@ -92,7 +92,7 @@ class PlainValue(nn.Module):
         scaled = (masked - best.unsqueeze(-1)) / temperature
         gains = temperature * torch.logsumexp(scaled, dim=-1)
         log_policy = torch.log_softmax(scaled, dim=-1)
-        likely = self.layout.activity(log_policy)
+        likely = None if self.stacked else self.layout.activity(log_policy)
         return log_policy, self._columns(best + (gains if likely is None else gains * likely))
 
     def options(self, action: Tensor) -> Tensor:

@@ -25,8 +25,8 @@ class Dueling(nn.Module):
         in_features: Inputs.
         num_outputs: Advantages in all, one for each option of each head.
         hidden: Widths of the encoder.
-        branch_width: Width of each half of the layer above the outputs.
-        activation: The encoder's activation; the layer above the outputs has tanh.
+        branch_width: Width of each half of the layer before the outputs.
+        activation: The encoder's activation; the layer before the outputs has tanh.
         copies: Networks that each member has several of, as stacked axes.
         orthogonal: Whether encoder and head layer begin orthogonal, with gain sqrt(2).
     """

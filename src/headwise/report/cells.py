@@ -139,7 +139,8 @@ def _differences(cells: Sequence[Cell]) -> list[str]:
     flat = [_flat(cell.runs[0].config) for cell in cells]
     names = sorted({name for settings in flat for name in settings})
     differing = [n for n in names if len({repr(settings.get(n)) for settings in flat}) > 1]
-    return [" ".join(f"{n}={settings.get(n)}" for n in differing) for settings in flat]
+    # A setting that a run does not have was added later: there it is as before, and needs no name.
+    return [" ".join(f"{n}={settings[n]}" for n in differing if n in settings) for settings in flat]
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:

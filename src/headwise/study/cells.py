@@ -6,9 +6,14 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwise.added import is_as_before
+from headwise.added import as_before
 from headwise.algorithms import algorithms
-from headwise.algorithms.base import AlgorithmConfig, config_from, per_member_fields
+from headwise.algorithms.base import (
+    AlgorithmConfig,
+    config_as_stored,
+    config_from,
+    per_member_fields,
+)
 from headwise.envs.make import env_names, plain_name
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
@@ -153,15 +158,24 @@ def configs_of(
     return config, kind
 
 
+def configs_of_run(run: Run, settings: dict[str, Any]) -> tuple[AlgorithmConfig, Factorization]:
+    """Configs of a run, which may be of an earlier version, with the algorithm's settings given."""
+    config: AlgorithmConfig = config_as_stored(algorithms.get(run.algorithm), settings)
+    kind: Factorization = config_as_stored(
+        factorizations.get(run.factorization), run.factorization_settings
+    )
+    return config, kind
+
+
 def _as_plain(config: Any) -> dict[str, Any]:
     """All settings of a config as plain data; a whole number where a float belongs becomes one.
 
     Those that later versions added are left out where they are as before: a run keeps its id.
     """
-    plain = {}
+    plain, before = {}, as_before(type(config))
     for f in dataclasses.fields(config):
         value = getattr(config, f.name)
-        if is_as_before(f, value):
+        if f.name in before and value == before[f.name]:
             continue
         is_float = "float" in str(f.type) or "PerMember" in str(f.type)
         if is_float and isinstance(value, int) and not isinstance(value, bool):

@@ -88,7 +88,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return True
     kind = get_origin(hint) or hint
     if kind is Literal:
-        return value in get_args(hint)
+        return any(value == word and type(value) is type(word) for word in get_args(hint))
     if kind in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(hint))
     if not isinstance(kind, type):  # nothing to be told from

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from headwise.added import as_before
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import per_member_fields
 from headwise.errors import ConfigError
@@ -41,9 +42,11 @@ class Pack:
 
     def settings(self) -> dict[str, Any]:
         """The algorithm's settings, with one value for each member where they differ."""
+        before = as_before(algorithms.get(self.runs[0].algorithm))
+        all_settings = [before | run.settings for run in self.runs]
         merged = {}
-        for name, value in self.runs[0].settings.items():
-            values = [run.settings[name] for run in self.runs]
+        for name, value in all_settings[0].items():
+            values = [settings[name] for settings in all_settings]
             merged[name] = value if all(v == value for v in values) else tuple(values)
         return merged
 
