@@ -267,8 +267,12 @@ RESULTS = {
     "paper": [("paper", {})],
     "learning": [("learning", {}), ("learning", {"family": "off_policy"})],
     "learning_dqn": [
-        ("learning", {"family": "dqn", "settings": {"dueling": dueling}})
-        for dueling in (True, False)
+        ("learning", {"family": "dqn", "settings": settings})
+        for settings in (
+            {},
+            {"dueling": False},
+            {"dueling": False, "hidden": (256, 256, 256)},
+        )
     ],
     "learning_sac": [
         *(("learning", {"family": "sac", "settings": settings}) for settings in SAC_SETTINGS),
