@@ -9,7 +9,7 @@ _AS_BEFORE = "as_before"
 
 
 def added(default: Any) -> Any:
-    """The default of a new setting, that says: as before.
+    """The default of a new setting, that says: as before. It is not to change in later versions.
 
     A run with it is what it was when there was no such setting, and its id stays what it was, so
     that studies of earlier versions go on.

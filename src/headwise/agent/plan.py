@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from headwise.algorithms import AlgorithmConfig, algorithms
-from headwise.algorithms.base import config_as_stored, config_from, per_member_fields
+from headwise.algorithms.base import config_from, per_member_fields
 from headwise.errors import CheckpointError, ConfigError, HeadwiseError
 from headwise.factorizations import Factorization, factorizations
 from headwise.population import Keys
@@ -108,11 +108,10 @@ class Plan:
             total = form["total_steps"]
             if total is not None and (not isinstance(total, int) or total < 1):
                 raise ConfigError("total_steps must be a count", got=total)
-            algorithm = algorithms.get(form["algorithm"])
             factorization = factorizations.get(form["factorization"])
             return cls(
-                config=config_as_stored(algorithm, dict(form["settings"])),
-                factorization=config_as_stored(factorization, dict(form["factorization_settings"])),
+                config=config_from(algorithms.get(form["algorithm"]), dict(form["settings"])),
+                factorization=config_from(factorization, dict(form["factorization_settings"])),
                 seeds=_seeds(list(form["seeds"])),
                 num_envs=form["num_envs"],
                 normalise_obs=form["normalise_obs"],

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 import torch
 from torch import Tensor
 
-from headwise.added import as_before
 from headwise.checks import check_counts, check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
@@ -228,8 +227,3 @@ def config_from(kind: type[Any], settings: dict[str, Any]) -> Any:
         if name not in known:
             raise unknown(f"{kind.name} setting", name, known)
     return kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()})
-
-
-def config_as_stored(kind: type[Any], settings: dict[str, Any]) -> Any:
-    """The same from settings in a file, where what was added to the class since is as before."""
-    return config_from(kind, as_before(kind) | settings)

@@ -8,12 +8,7 @@ from typing import Any
 
 from headwise.added import as_before
 from headwise.algorithms import algorithms
-from headwise.algorithms.base import (
-    AlgorithmConfig,
-    config_as_stored,
-    config_from,
-    per_member_fields,
-)
+from headwise.algorithms.base import AlgorithmConfig, config_from, per_member_fields
 from headwise.envs.make import env_names, plain_name
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
@@ -155,15 +150,6 @@ def configs_of(
     """Configs from names and plain settings."""
     config: AlgorithmConfig = config_from(algorithms.get(algorithm), settings)
     kind: Factorization = config_from(factorizations.get(factorization), factorization_settings)
-    return config, kind
-
-
-def configs_of_run(run: Run, settings: dict[str, Any]) -> tuple[AlgorithmConfig, Factorization]:
-    """Configs of a run, which may be of an earlier version, with the algorithm's settings given."""
-    config: AlgorithmConfig = config_as_stored(algorithms.get(run.algorithm), settings)
-    kind: Factorization = config_as_stored(
-        factorizations.get(run.factorization), run.factorization_settings
-    )
     return config, kind
 
 

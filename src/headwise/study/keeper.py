@@ -6,7 +6,7 @@ from headwise.agent.plan import Plan
 from headwise.agent.storage import Parts, member_state, parts_as_bytes
 from headwise.agent.world import World
 from headwise.envs.types import VecEnv
-from headwise.study.cells import configs_of_run
+from headwise.study.cells import configs_of
 from headwise.study.planner import Pack
 from headwise.study.run import Run
 from headwise.training.loop import Loop, State
@@ -42,7 +42,9 @@ class Keeper:
 
 def plan_of(run: Run) -> Plan:
     """The plan of an agent that is trained as the run is."""
-    config, factorization = configs_of_run(run, run.settings)
+    config, factorization = configs_of(
+        run.algorithm, run.settings, run.factorization, run.factorization_settings
+    )
     return Plan(
         config=config,
         factorization=factorization,

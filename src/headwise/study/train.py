@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from headwise.envs.make import make_vec
 from headwise.population import Adam
-from headwise.study.cells import configs_of_run
+from headwise.study.cells import configs_of
 from headwise.study.clocked import Clocked
 from headwise.study.fingerprint import fingerprint
 from headwise.study.flops import act_flops
@@ -39,7 +39,9 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     view = {} if first.view is None else {"view": first.view}
     settings = {**first.env_settings, **view, "num_threads": env_threads}
     env = make_vec(first.env, seeds, first.num_envs, **settings)
-    config, factorization = configs_of_run(first, pack.settings())
+    config, factorization = configs_of(
+        first.algorithm, pack.settings(), first.factorization, first.factorization_settings
+    )
     return make_loop(env, config, factorization, seeds, first.steps, device)
 
 
