@@ -1,66 +1,143 @@
-"""Checks that every dataclass of settings shares, made before anything runs."""
+"""Checks that all settings share, made before anything runs.
+
+Numbers and lists of NumPy are as good as Python's own: they are taken as such, so that what is kept
+is plain, and the same settings have the same text and the same run id wherever they came from.
+"""
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import fields
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from headwise.errors import ConfigError
+import numpy as np
+
+from headwise.errors import ConfigError, HeadwiseError
 from headwise.registry import unknown
+
+MAX_SEED = 2**64 - 1
+
+_ROWS = tuple[float, ...]
+_ASKED: dict[Any, tuple[str, str | None]] = {
+    bool: ("a yes or no", "True, False"),
+    int: ("a count", "whole numbers from 0"),
+    float: ("a number", None),
+    str: ("a word", None),
+    _ROWS: ("a number, or one for each member", "0.1 or (0.1, 0.2)"),
+    tuple[int, ...]: ("a list of whole numbers from 1", "(64,) is one, (64, 64) are two"),
+    tuple[str, ...]: ("a list of names", "('one', 'other')"),
+}
+"""What a setting must be, by its annotation, and what would do."""
+
+
+def checked_count(
+    name: str,
+    value: object,
+    least: int = 1,
+    most: int | None = None,
+    *,
+    error: type[HeadwiseError] = ConfigError,
+) -> int:
+    """A number of things that a user gave, as Python has it.
+
+    Args:
+        name: What it is the number of, as the message calls it.
+        value: What was given: a whole number, of Python or of NumPy.
+        least: The smallest that is allowed.
+        most: The largest, if there is one.
+        error: What is raised where it is none.
+    """
+    number = plain(value)
+    if not _is_whole(number) or number < least or (most is not None and number > most):
+        raise error(
+            f"{name} must be a count",
+            got=value,
+            allowed=f"whole numbers from {least}" + (f" to {most:,}" if most else ""),
+        )
+    return int(number)
+
+
+def checked_seed(
+    value: object, name: str = "a seed", *, error: type[HeadwiseError] = ConfigError
+) -> int:
+    """A seed that a user gave, as Python has it: 64 bits, of Python or of NumPy."""
+    number = plain(value)
+    if not _is_whole(number) or not 0 <= number <= MAX_SEED:
+        raise error(
+            f"{name} is no whole number", got=value, allowed="whole numbers from 0 to 2^64 - 1"
+        )
+    return int(number)
 
 
 def check_settings(settings: Any) -> None:
-    """Refuses a word that is not among those allowed, and a number that is none or not finite.
+    """Makes the settings of a dataclass plain, and refuses those of another kind than they say.
 
-    What is allowed is read from the annotations: `Literal`, `bool`, `int` (from 0), `float`, and
-    these with None. Settings of other types are left to their owner, except that no number may be
-    infinite.
+    What is allowed is read from the annotations: `Literal`, `bool`, `int` (from 0), `float`, a
+    number or one for each member, tuples of words, tuples of `int` (from 1), and these with None.
+    Settings of other types are left to their owner, except that no number may be infinite.
     """
     hints = get_type_hints(type(settings))
     for field in fields(settings):
-        value, label = getattr(settings, field.name), _label(settings, field.name)
-        kinds = _alternatives(hints[field.name])
-        if value is None and type(None) in kinds:
-            continue
-        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-        if words and value not in words:
-            raise unknown(label, value, map(str, words))
-        if kinds[0] is bool and not isinstance(value, bool):
-            raise ConfigError(f"{label} must be a yes or no", got=value, allowed="True, False")
-        if kinds[0] is int and not _is_whole(value):
-            raise ConfigError(f"{label} must be a count", got=value, allowed="whole numbers from 0")
-        if kinds[0] is float and not _per_member(kinds) and not _is_number(value):
-            raise ConfigError(f"{label} must be a number", got=value)
-        for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, float) and not math.isfinite(number):
-                raise ConfigError(f"{label} is out of range", got=value, allowed="finite numbers")
+        value = plain(getattr(settings, field.name))
+        object.__setattr__(settings, field.name, value)
+        _check_kind(_label(settings, field.name), value, _alternatives(hints[field.name]))
 
 
 def check_counts(settings: Any, *names: str, least: int = 1, most: int | None = None) -> None:
     """Refuses settings that are not whole numbers from `least` (to `most`)."""
     for name in names:
-        value = getattr(settings, name)
-        if not _is_whole(value) or value < least or (most is not None and value > most):
-            raise ConfigError(
-                f"{_label(settings, name)} must be a count",
-                got=value,
-                allowed=f"whole numbers from {least}" + (f" to {most:,}" if most else ""),
-            )
+        checked_count(_label(settings, name), getattr(settings, name), least, most)
+
+
+def plain(value: Any) -> Any:
+    """A value without NumPy in it: its numbers as Python's, its arrays and all lists as tuples."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return tuple(map(plain, value))
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    return value
+
+
+def _check_kind(label: str, value: Any, kinds: tuple[Any, ...]) -> None:
+    """Refuses a plain value that is of none of these kinds, or a number that is not finite."""
+    if not any(_fits(value, kind) for kind in kinds):
+        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+        if words:
+            raise unknown(f"value of {label}", value, map(str, words))
+        many = kinds[0] is float and any(get_origin(kind) is tuple for kind in kinds)
+        what, allowed = _ASKED.get(_ROWS if many else kinds[0], ("of another kind", None))
+        raise ConfigError(f"{label} must be {what}", got=value, allowed=allowed)
+    for number in value if isinstance(value, tuple) else (value,):
+        if _is_number(number) and not abs(number) <= sys.float_info.max:  # nor is NaN
+            raise ConfigError(f"{label} is out of range", got=value, allowed="finite numbers")
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a plain value is of a kind; kinds that are not known here are their owner's."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return value in inner
+    if origin is tuple:
+        fitting = isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+        return fitting and (inner[0] is not int or 0 not in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(one, inner[1]) for one in value.values())
+    if kind is int:
+        return _is_whole(value) and value >= 0
+    if kind is float:
+        return _is_number(value)
+    return isinstance(value, kind) if kind in (bool, str, type(None)) else True
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _per_member(kinds: tuple[Any, ...]) -> bool:
-    """Whether there may be a number for each member, which the owner checks."""
-    return any(get_origin(kind) is tuple for kind in kinds)
-
-
 def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(value: object) -> bool:

@@ -53,7 +53,9 @@ def test_a_number_must_be_one_and_finite(name, field, bad):
 
 @pytest.mark.parametrize(("name", "field"), WORDS)
 def test_a_word_must_be_among_those_allowed(name, field):
-    with pytest.raises(ConfigError, match=f"unknown {name} setting '{field}'; got 'nonsense'"):
+    with pytest.raises(
+        ConfigError, match=f"unknown value of {name} setting '{field}'; got 'nonsense'"
+    ):
         algorithms.get(name)(**{field: "nonsense"})
 
 

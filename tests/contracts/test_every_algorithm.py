@@ -151,7 +151,7 @@ def test_settings_that_make_no_sense_are_refused(algorithm):
         for bad in (float("nan"), float("inf"), -1.0, (0.1, float("nan"))):
             with pytest.raises(ConfigError, match=f"'{name}' is out of range"):
                 kind(**{name: bad})
-    with pytest.raises(ConfigError, match="hidden must be widths"):
+    with pytest.raises(ConfigError, match="'hidden' must have a layer"):
         kind(hidden=())
     with pytest.raises(ConfigError, match="one for each member; got 3 numbers"):
         loop_for(algorithm, "shared", "hybrid", (0, 1), lr=(0.1, 0.1, 0.1))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_check
 import torch
 from torch import Tensor
 
-from headwise.checks import check_counts, check_settings
+from headwise.checks import check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
 from headwise.population import Draws, Keys, per_member
@@ -183,28 +183,24 @@ class AlgorithmConfig:
         check_settings(self)
         self.require("lr", 0.0, math.inf, open_low=True)
         self.require("gamma", 0.0, 1.0)
-        if not self.hidden or any(not isinstance(n, int) or n < 1 for n in self.hidden):
+        if not self.hidden:
             raise ConfigError(
-                "hidden must be widths of layers", got=self.hidden, allowed="whole numbers from 1"
+                f"{self.name} setting 'hidden' must have a layer",
+                got=self.hidden,
+                allowed="(64,) is one, (64, 64) are two",
             )
 
     def require(self, name: str, low: float, high: float, *, open_low: bool = False) -> None:
-        """Refuses a setting that is not a finite number within bounds, for any member."""
+        """Refuses a number that is not within bounds, for any member."""
         value = getattr(self, name)
         for number in value if isinstance(value, tuple) else (value,):
-            good = isinstance(number, int | float) and not isinstance(number, bool)
-            good = good and math.isfinite(number)
-            if not good or not low <= number <= high or (open_low and number == low):
-                bracket = "(" if open_low else "["
+            if not low <= number <= high or (open_low and number == low):
+                allowed = f"above {low:g}" if open_low else f"from {low:g}"
+                if math.isfinite(high):
+                    allowed += f", at most {high:g}" if open_low else f" to {high:g}"
                 raise ConfigError(
-                    f"{self.name} setting {name!r} is out of range",
-                    got=value,
-                    allowed=f"{bracket}{low:g}, {high:g}]",
+                    f"{self.name} setting {name!r} is out of range", got=value, allowed=allowed
                 )
-
-    def require_count(self, *names: str) -> None:
-        """Refuses settings that are not whole numbers from 1."""
-        check_counts(self, *names)
 
     def member_values(self, name: str, keys: Keys) -> Tensor:
         """A per-member setting as a tensor (P,)."""
@@ -226,4 +222,4 @@ def config_from(kind: type[Any], settings: dict[str, Any]) -> Any:
     for name in settings:
         if name not in known:
             raise unknown(f"{kind.name} setting", name, known)
-    return kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()})
+    return kind(**settings)

@@ -27,6 +27,7 @@ from headwise.algorithms.base import (
 from headwise.algorithms.exploring import Exploring
 from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.td_error import TDError
+from headwise.checks import check_counts
 from headwise.errors import ConfigError
 from headwise.factorizations.base import Blueprint, offered
 from headwise.factorizations.heads import chosen
@@ -83,6 +84,7 @@ class DQN(OffPolicyConfig):
             self.require(name, 0.0, 1.0)
         self.require("temperature", 0.0, 1e3)
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
+        check_counts(self, "branch_width")
         if self.munchausen > 0.0 and self.temperature == 0.0:
             raise ConfigError(
                 "dqn setting 'munchausen' needs a temperature", got="temperature 0", fix="Try 0.03."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwise.algorithms.base import AlgorithmConfig, ReplayPlan
+from headwise.checks import check_counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class OffPolicyConfig(AlgorithmConfig):
         super().__post_init__()
         self.require("tau", 0.0, 1.0)
         self.require("updates_per_step", 0.0, 100.0, open_low=True)
-        self.require_count("replay", "batch_size", "n_step")
+        check_counts(self, "replay", "batch_size", "n_step")
 
     def replay_plan(self) -> ReplayPlan:
         """What data an update wants, and when."""

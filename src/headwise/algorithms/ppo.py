@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from headwise.algorithms.base import AlgorithmConfig, PerMember, Task, algorithms
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.ppo_learner import PPOLearner
-from headwise.errors import ConfigError
+from headwise.checks import check_counts
 from headwise.factorizations.ranges import RangeKind
 from headwise.nets import Activation
 
@@ -99,15 +99,7 @@ class PPO(AlgorithmConfig):
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
         if self.value_clip is not None:
             self.require("value_clip", 0.0, 1e9, open_low=True)
-        self.require_count("rollout", "minibatch", "epochs")
-        if self.critic_hidden is not None and any(
-            not isinstance(n, int) or n < 1 for n in self.critic_hidden
-        ):
-            raise ConfigError(
-                "critic_hidden must be widths of layers",
-                got=self.critic_hidden,
-                allowed="whole numbers from 1",
-            )
+        check_counts(self, "rollout", "minibatch", "epochs")
         if self.inspect is not None:
             inspectors.get(self.inspect)
 

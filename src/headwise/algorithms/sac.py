@@ -27,6 +27,7 @@ from headwise.algorithms.base import (
 from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.schedules import linear
 from headwise.algorithms.temperature import Temperatures
+from headwise.checks import check_counts
 from headwise.factorizations.base import ActorGradient, Blueprint, offered
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.soft import Soft, twice
@@ -102,6 +103,7 @@ class SAC(OffPolicyConfig):
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
         for name in ("gumbel_start", "gumbel_decay", "gumbel_floor"):
             self.require(name, 0.0, 1e3, open_low=True)
+        check_counts(self, "branch_width")
 
     def build(self, task: Task) -> SACLearner:
         """The learner."""

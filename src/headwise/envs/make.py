@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from headwise.checks import checked_count, checked_seed
 from headwise.envs.lander_vec import LanderVecEnv
 from headwise.envs.native import NativeVecEnv
 from headwise.envs.probes import probes
@@ -60,22 +59,8 @@ def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, **settings: 
 def check_population(name: str, seeds: Sequence[int], num_slots: int) -> None:
     """Refuses seeds and slots that are no population, in the name of an environment."""
     for seed in seeds:
-        if (
-            isinstance(seed, bool)
-            or not isinstance(seed, int | np.integer)
-            or not 0 <= seed < 2**64
-        ):
-            raise EnvError(
-                f"{name}: a seed is no number",
-                got=seed,
-                allowed="whole numbers from 0 to 2**64 - 1",
-            )
-    if isinstance(num_slots, bool) or not isinstance(num_slots, int | np.integer) or num_slots < 1:
-        raise EnvError(
-            f"{name}: num_slots is no number of slots",
-            got=num_slots,
-            allowed="whole numbers from 1",
-        )
+        checked_seed(seed, f"{name}: a seed", error=EnvError)
+    checked_count(f"{name}: num_slots", num_slots, error=EnvError)
     if not len(seeds):
         raise EnvError(f"{name}: there are no members", got=seeds, fix="Give one seed for each.")
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from headwise.checks import checked_count
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.centring import Given, centred, fits
 from headwise.factorizations.heads import Heads, chosen
@@ -71,6 +72,7 @@ class BranchingCritic(nn.Module):
 
     def __init__(self, blueprint: Blueprint, mixer_width: int, num_bins: int) -> None:
         super().__init__()
+        checked_count("branch_width of a branching critic", blueprint.branch_width)
         self.num_bins = num_bins
         self.layout = binned_layout(blueprint.layout, num_bins)
         self._source = blueprint.layout

@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headwise.checks import checked_seed
 from headwise.errors import ConfigError
 from headwise.population.philox import fill_uniforms
-
-MAX_SEED = 2**64 - 1
 
 
 class Stream(IntEnum):
@@ -102,14 +101,7 @@ def to_normal(uniform: Tensor) -> Tensor:
 
 
 def _checked(seeds: Sequence[int]) -> tuple[int, ...]:
-    checked = []
-    for seed in seeds:
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-        if not whole or not 0 <= seed <= MAX_SEED:
-            raise ConfigError(
-                "a seed is no whole number", got=seed, allowed="whole numbers from 0 to 2^64 - 1"
-            )
-        checked.append(int(seed))
+    checked = tuple(checked_seed(seed) for seed in seeds)
     if not checked:
         raise ConfigError("a population needs at least one seed", got=list(seeds))
-    return tuple(checked)
+    return checked
