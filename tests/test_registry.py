@@ -1,6 +1,13 @@
+from dataclasses import fields
+
 import pytest
 
-from headwise import ConfigError
+from headwise import Agent, ConfigError
+from headwise.algorithms.base import config_from
+from headwise.algorithms.dqn import DQN
+from headwise.algorithms.ppo import PPO
+from headwise.algorithms.sac import SAC
+from headwise.elsewhere import CLEANRL, SB3
 from headwise.registry import Registry
 
 
@@ -27,6 +34,49 @@ def test_a_misspelt_name_gets_a_suggestion(colours):
         colours.get("zzz")
     with pytest.raises(ConfigError, match="unknown colour"):
         colours.get(["red"])
+
+
+def test_capital_letters_are_no_mistake_of_their_own(colours):
+    with pytest.raises(ConfigError, match="Did you mean 'red'"):
+        colours.get("RED")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "kind", "ours"),
+    [
+        ("learning_rate", PPO, "lr"),
+        ("n_steps", PPO, "rollout"),
+        ("n_steps", DQN, "n_step"),
+        ("batch_size", PPO, "minibatch"),
+        ("net_arch", SAC, "hidden"),
+        ("buffer_size", DQN, "replay"),
+        ("exploration_fraction", DQN, "epsilon_share"),
+        ("clip_range", PPO, "clip"),
+        ("vf_coef", PPO, "value_coef"),
+        ("learning_starts", DQN, "warmup"),
+        ("ent_coef", PPO, "entropy_coef"),
+        ("ent_coef", SAC, "first_temperature"),
+        ("clip_coef", PPO, "clip"),
+    ],
+)
+def test_a_name_of_another_library_gets_ours(theirs, kind, ours):
+    library = "CleanRL" if theirs == "clip_coef" else "Stable-Baselines3"
+    with pytest.raises(ConfigError, match=f"Did you mean '{ours}', which {library} calls {theirs}"):
+        config_from(kind, {theirs: 1})
+
+
+def test_a_seed_is_not_a_number_of_seeds():
+    with pytest.raises(ConfigError, match=r"Did you mean 'seeds'.*\[3\] is the seed 3 alone"):
+        Agent("ppo", "HybridShoot", seed=3)
+
+
+@pytest.mark.parametrize("row", [*SB3, *CLEANRL], ids=lambda row: f"{row.theirs} {row.ours}")
+def test_every_name_elsewhere_stands_for_something_that_is_here(row):
+    run = {"steps", "env", "seeds", "first_seed", "num_envs", "device", "progress", "log"}
+    settings = {field.name for kind in (PPO, DQN, SAC) for field in fields(kind)}
+    assert row.ours in settings | run
+    assert row.theirs not in settings or row.theirs == "batch_size"  # which PPO does not have
+    assert row.note == "" or row.note.endswith(".")
 
 
 def test_a_name_is_given_once(colours):

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+from headwise.elsewhere import suggestion
 from headwise.errors import ConfigError
 
 T = TypeVar("T")
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> ConfigError:
-    """The error for a name that nobody registered, with the nearest known name."""
+    """The error for a name that nobody registered, with the known name that may be meant."""
     names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
     return ConfigError(
         f"unknown {kind}",
         got=repr(name),
         allowed=", ".join(names) or "none",
-        fix=f"Did you mean {close[0]!r}?" if close else None,
+        fix=nearest(str(name), names),
     )
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """A question for the known name that is meant elsewhere by this one, or is spelt like it."""
+    if (there := suggestion(name, known)) is not None:
+        return there
+    by_letters = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), by_letters, n=1)
+    return f"Did you mean {by_letters[close[0]]!r}?" if close else None
 
 
 class Registry(Generic[T]):
