@@ -9,11 +9,29 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from headwise.envs.registration import register_environments
-from headwise.errors import CheckpointError, ConfigError, EnvError, HeadwiseError, SpaceError
+from headwise.errors import (
+    CheckpointError,
+    ConfigError,
+    EnvError,
+    ExportError,
+    HeadwiseError,
+    SpaceError,
+    StoreError,
+)
 from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, ObsSpec, Range, View
 
 if TYPE_CHECKING:
     from headwise.agent import Agent
+    from headwise.algorithms.dqn import DQN
+    from headwise.algorithms.ppo import PPO
+    from headwise.algorithms.sac import SAC
+    from headwise.factorizations.ar import AR
+    from headwise.factorizations.independent import Independent
+    from headwise.factorizations.joint import Joint
+    from headwise.factorizations.qplex import QPLEX
+    from headwise.factorizations.shared import Shared
+    from headwise.factorizations.vdn import VDN
+    from headwise.study import Cell, Environment, Study
     from headwise.training.callbacks import StopOnScore
     from headwise.training.evaluate import Evaluation
     from headwise.training.report import Report
@@ -33,46 +51,80 @@ register_environments()
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 _LATE = {
-    "Agent": "headwise.agent",
-    "Evaluation": "headwise.training.evaluate",
-    "Report": "headwise.training.report",
-    "StopOnScore": "headwise.training.callbacks",
-    **dict.fromkeys(
-        ("CSVSink", "JSONLSink", "MLflowSink", "ParquetSink", "TensorBoardSink", "WandbSink"),
-        "headwise.training.sinks",
+    "headwise.agent": ("Agent",),
+    "headwise.algorithms.dqn": ("DQN",),
+    "headwise.algorithms.ppo": ("PPO",),
+    "headwise.algorithms.sac": ("SAC",),
+    "headwise.factorizations.ar": ("AR",),
+    "headwise.factorizations.independent": ("Independent",),
+    "headwise.factorizations.joint": ("Joint",),
+    "headwise.factorizations.qplex": ("QPLEX",),
+    "headwise.factorizations.shared": ("Shared",),
+    "headwise.factorizations.vdn": ("VDN",),
+    "headwise.study": ("Cell", "Environment", "Study"),
+    "headwise.training.callbacks": ("StopOnScore",),
+    "headwise.training.evaluate": ("Evaluation",),
+    "headwise.training.report": ("Report",),
+    "headwise.training.sinks": (
+        "CSVSink",
+        "JSONLSink",
+        "MLflowSink",
+        "ParquetSink",
+        "TensorBoardSink",
+        "WandbSink",
     ),
 }
-"""What needs torch, and is imported when it is asked for."""
+"""What needs torch, by its home, and is imported when it is asked for."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+    for home, names in _LATE.items():
+        if name in names:
+            import importlib
 
-    return getattr(importlib.import_module(_LATE[name]), name)
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, whether they are imported yet or not."""
+    return __all__
 
 
 __all__ = [
+    "AR",
+    "DQN",
+    "PPO",
+    "QPLEX",
+    "SAC",
+    "VDN",
     "ActionCodec",
     "ActionSpec",
     "Agent",
     "CSVSink",
+    "Cell",
     "CheckpointError",
     "Choice",
     "ConfigError",
     "EnvError",
+    "Environment",
     "Evaluation",
+    "ExportError",
     "HeadwiseError",
+    "Independent",
     "JSONLSink",
+    "Joint",
     "MLflowSink",
     "ObsCodec",
     "ObsSpec",
     "ParquetSink",
     "Range",
     "Report",
+    "Shared",
     "SpaceError",
     "StopOnScore",
+    "StoreError",
+    "Study",
     "TensorBoardSink",
     "View",
     "WandbSink",
