@@ -4,46 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from small_run import train
 
 import headwise as hw
 from headwise.cli import COMMANDS, bench, main
 from headwise.cli.envs import shortened
 from headwise.cli.film import with_bars
-from headwise.cli.train import env_settings, parse
-
-SMALL = [
-    "--hidden",
-    "16",
-    "--rollout",
-    "32",
-    "--minibatch",
-    "16",
-    "--num-envs",
-    "2",
-    "--no-progress",
-]
-
-
-def train(folder, *words):
-    command = [
-        "train",
-        "--env",
-        "headwise/HybridShoot-v0",
-        "--view",
-        "hybrid",
-        "--algo",
-        "ppo",
-        "--factorization",
-        "vdn",
-        "--seeds",
-        "2",
-        "--steps",
-        "64",
-        "--out",
-        str(folder),
-        *SMALL,
-    ]
-    return main([*command, *words])
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +25,7 @@ def test_help_of_all_commands_is_readable(capsys):
     for name, text in COMMANDS.items():
         assert f"  {name}" in overview
         assert text in overview
-    for name in ("train", "eval", "play", "envs", "bench"):
+    for name in ("train", "eval", "play", "export", "envs", "bench"):
         with pytest.raises(SystemExit, match="0"):
             main([name, "--help"])
         text = capsys.readouterr().out
@@ -67,33 +33,6 @@ def test_help_of_all_commands_is_readable(capsys):
         assert max(map(len, text.splitlines())) < 200
         # Every option says what it is for.
         assert "--" in text
-
-
-def test_the_help_of_train_shows_the_settings_of_what_is_trained(capsys):
-    with pytest.raises(SystemExit):
-        main(["train", "--algo", "sac", "--factorization", "qplex", "--help"])
-    text = capsys.readouterr().out
-    for flag in ("--target-entropy", "--mixer-width", "--seeds", "--steps"):
-        assert flag in text
-    assert "--clip" not in text  # that is ppo's
-
-
-def test_flags_are_the_settings_of_the_dataclasses():
-    run, settings = parse(["--algo=dqn", "--factorization", "ar", "--lr", "0.01", "--double-q"])
-    assert run.algo == "dqn"
-    assert settings["algorithm"].lr == 0.01
-    assert settings["algorithm"].double_q is True
-    assert settings["factorization"].name == "ar"
-    run, settings = parse(["--lr", "0.1", "0.2", "--seeds", "4", "9"])
-    assert settings["algorithm"].lr == (0.1, 0.2)
-    assert run.seeds == (4, 9)
-
-
-def test_settings_of_the_environment_are_name_value():
-    words = ["num_targets=4", "mode=independent", "hit_radius=0.2"]
-    assert env_settings(words) == {"num_targets": 4, "mode": "independent", "hit_radius": 0.2}
-    with pytest.raises(hw.ConfigError, match="name=value"):
-        env_settings(["fast"])
 
 
 def test_train_leaves_a_checkpoint_and_numbers(run):
@@ -109,19 +48,6 @@ def test_train_leaves_a_checkpoint_and_numbers(run):
 def test_train_does_not_overwrite_a_run(run, capsys):
     assert train(run) == 2
     assert "headwise train --resume" in capsys.readouterr().err
-
-
-def test_resume_finishes_what_was_begun(tmp_path, capsys):
-    assert (
-        train(
-            tmp_path / "x", "--stop-at=-1e9", "--steps", "1300", "--rollout", "640", "--epochs", "1"
-        )
-        == 0
-    )
-    half = hw.Agent.load(tmp_path / "x" / "checkpoint.zip")
-    assert half.steps < 1300
-    assert main(["train", "--resume", str(tmp_path / "x"), "--no-progress"]) == 0
-    assert hw.Agent.load(tmp_path / "x" / "checkpoint.zip").steps == 1300
 
 
 def test_eval_prints_the_score(run, capsys):
@@ -217,15 +143,6 @@ def test_mistakes_are_one_message_without_a_traceback(
     assert message in text
     assert "Traceback" not in text
     assert not (tmp_path / "runs").exists()
-
-
-def test_control_c_ends_with_a_sentence(monkeypatch, capsys, tmp_path):
-    def interrupted(self, *args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(hw.Agent, "learn", interrupted)
-    assert train(tmp_path / "x") == 130
-    assert f"headwise train --resume {tmp_path / 'x'}" in capsys.readouterr().err
 
 
 def test_the_version(capsys):

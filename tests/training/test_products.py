@@ -5,7 +5,6 @@ import torch
 
 from headwise import ConfigError
 from headwise.population import bf16
-from headwise.training import products
 from headwise.training.products import not_as_asked, products_as, products_now, set_products
 from headwise.training.threads import training_threads
 
@@ -38,14 +37,14 @@ def test_other_words_are_refused():
 
 
 def test_what_a_processor_lacks_is_said(monkeypatch):
-    monkeypatch.setattr(products, "has_bf16", lambda: False)
+    monkeypatch.setattr(bf16, "has_bf16", lambda: False)
     assert not_as_asked(None, "cpu") == ""
     assert not_as_asked("float32", "cpu") == ""
     assert not_as_asked("bf16", "cpu") == (
         "products bf16: this cpu has no AVX512-BF16, which they need; float32 is used"
     )
     assert not_as_asked("tf32", "cpu").endswith("this is cpu; float32 is used")
-    monkeypatch.setattr(products, "has_bf16", lambda: True)
+    monkeypatch.setattr(bf16, "has_bf16", lambda: True)
     assert not_as_asked("bf16", "cpu") == ""
 
 

@@ -1,4 +1,4 @@
-"""The command line: `headwise train | eval | play | envs | bench | ...`.
+"""The command line: `headwise train | eval | play | export | envs | bench | ...`.
 
 A command is a module of this folder with a function `main(argv)`; to add one, write the file and
 give it a line in `COMMANDS`.
@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "Train an agent, or go on with one.",
     "eval": "Measure a trained agent in new episodes.",
     "play": "Watch a trained agent, or record a video of it.",
+    "export": "Write a trained policy as a file that runs without Headwise.",
     "study": "Run a study: many runs, resumed where they were killed.",
     "report": "Make figures, tables and one page out of studies.",
     "envs": "List the environments: actions, views, reference scores.",
@@ -41,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if not words or words[0] in ("-h", "--help", "help"):
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(_overview())
         return 0
     if words[0] in ("-V", "--version"):

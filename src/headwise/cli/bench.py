@@ -8,26 +8,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tyro
 from rich.console import Console
 from rich.table import Table
 
-from headwise.agent import Agent
-from headwise.algorithms.base import RolloutPlan
+from headwise.checks import checked_count
+from headwise.cli.flags import asked
 from headwise.envs.make import make_vec
 from headwise.envs.reference import random_policy
 from headwise.envs.registration import NATIVE_NAMES, env_id
 from headwise.training.products import Products, not_as_asked, products_as
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Bench:
     """Measure how fast environments and training are on this machine."""
 
     seconds: float = 1.0
     """Time for each measurement, at least."""
     slots: int = 1024
-    """Slots of an environment that is stepped alone."""
+    """Copies of an environment that is stepped alone."""
     seeds: int = 5
     """Seeds that are trained at once."""
     env: str = "HybridShoot"
@@ -35,28 +34,30 @@ class Bench:
     device: str = "cpu"
     """Where learners live: cpu or cuda."""
     products: Products | None = None
-    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs); as torch is set if
-    not given."""
+    """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
+    setting if not given."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Measures as the words of the command line say."""
-    asked = tyro.cli(Bench, prog="headwise bench", args=list(argv))
+    given = asked(Bench, argv, "bench")
+    checked_count("slots", given.slots)
+    checked_count("seeds", given.seeds)
     console = Console()
     table = Table("environment alone", "steps/s", box=None, header_style="bold")
     for name in NATIVE_NAMES:
-        table.add_row(env_id(name), f"{env_rate(name, asked.slots, asked.seconds):,.0f}")
+        table.add_row(env_id(name), f"{env_rate(name, given.slots, given.seconds):,.0f}")
     console.print(table)
     table = Table(
-        f"training, {asked.seeds} seeds in {asked.env}", "steps/s", box=None, header_style="bold"
+        f"training, {given.seeds} seeds in {given.env}", "steps/s", box=None, header_style="bold"
     )
     for algo in ("ppo", "dqn", "sac"):
-        with products_as(asked.products):
-            rate = training_rate(algo, asked.env, asked.seeds, asked.seconds, asked.device)
+        with products_as(given.products):
+            rate = training_rate(algo, given.env, given.seeds, given.seconds, given.device)
         table.add_row(f"{algo} shared, 16 slots each, default settings", f"{rate:,.0f}")
     console.print(table)
     console.print("Steps of all slots and seeds together.", highlight=False)
-    if missing := not_as_asked(asked.products, asked.device):
+    if missing := not_as_asked(given.products, given.device):
         console.print(f"warning: {missing}", highlight=False)
     return 0
 
@@ -78,6 +79,9 @@ def training_rate(
     algo: str, env: str, seeds: int, seconds: float, device: str = "cpu", **settings: Any
 ) -> float:
     """Environment steps a second of all seeds, updates included."""
+    from headwise.agent import Agent
+    from headwise.algorithms.base import RolloutPlan
+
     loop = Agent(algo, env, seeds=seeds, device=device, **settings).loop
     plan, slots = loop.algorithm.plan, loop.env.num_slots
     # Whole rounds of acting and learning are timed, after everything has happened once.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
+from headwise.cli.flags import asked
 from headwise.envs.engine import settings_of
 from headwise.envs.make import env_names, make_vec, plain_name
 from headwise.envs.reference import HOW, reference_score
@@ -25,7 +27,7 @@ _VIEWS = ("discrete", "hybrid", "continuous")
 class Envs:
     """List the environments; with a name, tell all about one."""
 
-    name: tyro.conf.Positional[str | None] = None
+    name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[NAME]")] = None
     """An environment, for its settings and the heads of every view."""
     probes: bool = False
     """List the probe environments too, whose right answers are known."""
@@ -33,12 +35,13 @@ class Envs:
 
 def main(argv: Sequence[str]) -> int:
     """Lists as the words of the command line say."""
-    asked = tyro.cli(Envs, prog="headwise envs", args=list(argv))
+    given = asked(Envs, argv, "envs")
     console = Console()
-    if asked.name is not None:
-        _about(console, plain_name(asked.name))
+    if given.name is not None:
+        _about(console, plain_name(given.name))
         return 0
-    table = Table("id", "view", "action", "random", "best known", box=None, header_style="bold")
+    ids = Column("id", no_wrap=True, min_width=max(len(env_id(name)) for name in HOW))
+    table = Table(ids, "view", "action", "random", "best", box=None, header_style="bold")
     missing: dict[str, None] = {}
     for name in HOW:
         for row, view in enumerate(_views(name)):
@@ -55,14 +58,14 @@ def main(argv: Sequence[str]) -> int:
                 f"{scores.random.mean:.3g}",
                 f"{scores.best.mean:.3g}",
             )
-    if asked.probes:
+    if given.probes:
         for name in env_names():
             if name.startswith("probe/"):
                 table.add_row(name, "", shortened(make_vec(name, [0], 1).spec), "", "")
     console.print(table)
     console.print(
-        "\nDn is a choice of n options. Scores are mean returns. `headwise envs NAME` tells more; "
-        "any Gymnasium id works too.",
+        "\nDn is a choice of n options. Scores are mean returns, of random play and the best known. "
+        "`headwise envs NAME` tells more; any Gymnasium id works too.",
         highlight=False,
     )
     for text in missing:

@@ -6,52 +6,47 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import tyro
-from rich.console import Console
-from rich.table import Table
-
-from headwise.cli.runs import load_run
+from headwise.cli.flags import asked
+from headwise.cli.runs import OfRun, load_run
 from headwise.training.products import Products, not_as_asked, products_as
 
 
-@dataclass(frozen=True)
-class Eval:
-    """Measure a trained agent in new episodes."""
+@dataclass(frozen=True, kw_only=True)
+class Eval(OfRun):
+    """Measure a trained agent in new episodes: what every seed scores, and all of them together."""
 
-    run: tyro.conf.Positional[Path]
-    """The folder of the run, or a checkpoint."""
     episodes: int = 100
     """Episodes of each seed."""
-    sample: bool = False
-    """Draw actions from the policy, instead of taking the best."""
+    deterministic: bool = True
+    """Take the best action; --no-deterministic draws it from the policy."""
     seed: int = 0
     """Another number gives other episodes."""
     json: bool = False
     """Print numbers for programs."""
-    device: str = "cpu"
-    """Where learners live: cpu or cuda."""
     products: Products | None = None
-    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs); as torch is set if
-    not given."""
+    """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
+    setting if not given."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Evaluates as the words of the command line say."""
-    asked = tyro.cli(Eval, prog="headwise eval", args=list(argv))
-    agent = load_run(asked.run, asked.device)
-    if missing := not_as_asked(asked.products, asked.device):
+    given = asked(Eval, argv, "eval")
+    agent = load_run(given.run, given.env, given.device, ["headwise", "eval", *argv])
+    if missing := not_as_asked(given.products, given.device):
         sys.stderr.write(f"warning: {missing}\n")
-    with products_as(asked.products):
-        found = agent.evaluate(asked.episodes, deterministic=not asked.sample, seed=asked.seed)
-    if asked.json:
+    with products_as(given.products):
+        found = agent.evaluate(given.episodes, deterministic=given.deterministic, seed=given.seed)
+    if given.json:
         low, high = found.interval
         pairs = zip(found.seeds, found.returns, strict=True)
         by_seed = {str(seed): row.tolist() for seed, row in pairs}
         told = {"iqm": found.iqm, "low": low, "high": high, "returns": by_seed}
         sys.stdout.write(json.dumps(told) + "\n")
         return 0
+    from rich.console import Console
+    from rich.table import Table
+
     console = Console()
     console.print(str(found), highlight=False)
     table = Table("seed", "mean return", "lowest", "highest", "mean length", box=None)

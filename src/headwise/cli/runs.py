@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from headwise.errors import CheckpointError
+import tyro
+
+from headwise.errors import CheckpointError, EnvError
 
 if TYPE_CHECKING:
     from headwise.agent import Agent
 
 CHECKPOINT = "checkpoint.zip"
 """The agent, as it was last saved."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfRun:
+    """What every command about a trained run is told."""
+
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The folder of a run, or a checkpoint."""
+    env: str | None = None
+    """The environment, where the checkpoint cannot say it, or may not: module:id imports a module,
+    which is done only if you ask for it here."""
+    device: str = "cpu"
+    """Where learners live: cpu or cuda."""
 
 
 def checkpoint_of(run: str | os.PathLike[str]) -> Path:
@@ -30,8 +50,89 @@ def checkpoint_of(run: str | os.PathLike[str]) -> Path:
     return found
 
 
-def load_run(run: str | os.PathLike[str], device: str = "cpu") -> Agent:
-    """The agent of a run."""
+class Kept(NamedTuple):
+    """What a checkpoint says without being loaded."""
+
+    steps: int
+    """Environment steps of each seed."""
+    env: str | None
+    """The environment's id, if it has one."""
+
+
+def kept_in(checkpoint: Path) -> Kept:
+    """A look into a checkpoint; nothing in it is made or run."""
+    from headwise.training.checkpoint import read_checkpoint
+
+    info, tensors = read_checkpoint(checkpoint, parts=("counters",))
+    try:
+        steps = int(tensors["counters"]["ticks"]) * int(info["plan"]["num_envs"])
+        env = info.get("env")
+        return Kept(steps, None if env is None else str(env["id"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{str(checkpoint)!r} is not a checkpoint of ours", got=repr(error)
+        ) from error
+
+
+def load_run(
+    run: str | os.PathLike[str],
+    env: str | None,
+    device: str,
+    again: Sequence[str],
+    *,
+    plays: bool = True,
+) -> Agent:
+    """The agent of a run. A module is imported only if the user named it.
+
+    Args:
+        run: The folder, or a checkpoint.
+        env: The environment as the user typed it, if they did.
+        device: Where learners live; "auto" measures which is faster.
+        again: The words of the command, to say what to type where `env` is missing.
+        plays: Whether the environment is needed.
+    """
     from headwise.agent import Agent
 
-    return Agent.load(checkpoint_of(run), device=device)
+    path = checkpoint_of(run)
+    if env is not None:
+        import_module_of(env)
+    elif plays:
+        _check_environment(path, again)
+    return Agent.load(path, env=env, device=device)
+
+
+def import_module_of(env: str) -> None:
+    """Imports the module of an environment like `module:id`, also from the current folder.
+
+    To be called with what a user typed, never with what a file says.
+    """
+    module, colon, _ = env.rpartition(":")
+    if not colon:
+        return
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise EnvError(
+            f"cannot import the module of {env!r}",
+            got=str(error),
+            allowed="a module of the current folder, or one that is installed",
+        ) from error
+
+
+def _check_environment(checkpoint: Path, again: Sequence[str]) -> None:
+    """Refuses a run whose environment only the user can name, with the command that names it."""
+    env = kept_in(checkpoint).env
+    if env is None:
+        raise CheckpointError(
+            "this checkpoint does not say how to make its environment",
+            fix=f"Name it: {shlex.join([*again, '--env'])} MODULE:ID, with the id that your module "
+            "registers.",
+        )
+    if ":" in env:
+        raise CheckpointError(
+            "the environment of this run is in a module, and a checkpoint imports none by itself",
+            got=env,
+            fix=f"If you trust it: {shlex.join([*again, '--env', env])}",
+        )

@@ -173,7 +173,9 @@ def _make_by_id(env_id: str, **settings: Any) -> gym.Env[Any, Any]:
             "unknown environment",
             got=repr(env_id),
             allowed="an id of Headwise or one that Gymnasium knows",
-            fix=f"Did you mean {close[0]!r}?" if close else "Import what registers it first.",
+            fix=f"Did you mean {close[0]!r}?"
+            if close
+            else "Import what registers it first, or write module:id.",
         ) from why
 
 

@@ -1,18 +1,19 @@
 """How far products of matrices are rounded before they are summed: not at all, to TF32, or to bf16.
 
-Torch keeps this as one setting of the process, which our own kernels follow as well.
+Torch keeps this as one setting of the process, which our own kernels follow as well. It is
+imported when it is asked, so that a command line can name the words without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias, get_args
-
-import torch
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from headwise.errors import ConfigError
-from headwise.population.bf16 import has_bf16
+
+if TYPE_CHECKING:
+    import torch
 
 Products: TypeAlias = Literal["float32", "tf32", "bf16"]
 
@@ -23,6 +24,8 @@ _TF32_SINCE = (8, 0)
 
 def products_now() -> Products:
     """What torch is set to."""
+    import torch
+
     now = torch.get_float32_matmul_precision()
     return next(name for name, word in _TORCH_SAYS.items() if word == now)
 
@@ -33,6 +36,8 @@ def set_products(name: Products) -> None:
         raise ConfigError(
             "there are no such products", got=repr(name), allowed=", ".join(get_args(Products))
         )
+    import torch
+
     torch.set_float32_matmul_precision(_TORCH_SAYS[name])
     # On the CPU the layers do it themselves; torch would round everything else as well, and some
     # processors would only pretend to have the numbers.
@@ -60,6 +65,10 @@ def not_as_asked(name: Products | None, device: torch.device | str) -> str:
         name: What was asked for; None asks for nothing.
         device: Where learners live.
     """
+    import torch
+
+    from headwise.population.bf16 import has_bf16
+
     kind = torch.device(device).type
     if name is None or name == "float32":
         return ""

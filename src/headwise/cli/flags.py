@@ -1,0 +1,117 @@
+"""Flags of the command line, made of dataclasses: each setting and its help is written once."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, field, fields, make_dataclass
+from itertools import pairwise
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import tyro
+
+T = TypeVar("T")
+
+_CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
+
+
+def asked(kind: type[T], argv: Sequence[str], command: str) -> T:
+    """What the words of the command line say, as a dataclass; its docstring is the description."""
+    flags = _flags(kind)
+    found = tyro.cli(
+        flags,
+        prog=f"headwise {command}",
+        description=inspect.getdoc(kind),
+        args=list(argv),
+        config=_CONFIG,
+    )
+    return kind(**vars(found))
+
+
+def asked_in_groups(
+    kinds: Mapping[str, type[Any]], argv: Sequence[str], command: str, description: str
+) -> dict[str, Any]:
+    """The same for several dataclasses at once; the help shows each under its name."""
+    parts = [(name, _flags(kind)) for name, kind in kinds.items() if fields(kind)]
+    found: Any = tyro.cli(
+        make_dataclass("Flags", parts),
+        prog=f"headwise {command}",
+        description=description,
+        args=list(argv),
+        config=_CONFIG,
+    )
+    return {
+        name: kind(**vars(getattr(found, name))) if fields(kind) else kind()
+        for name, kind in kinds.items()
+    }
+
+
+def words_by_flag(argv: Sequence[str]) -> dict[str, list[str]]:
+    """The words of the command line by the name of their flag: `--no-x` counts as `x`."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for word in argv:
+        if word.startswith("--") and len(word) > len("--"):
+            name = word[2:].partition("=")[0].replace("-", "_").removeprefix("no_")
+            found[name] = []
+        found.setdefault(name, []).append(word)
+    return found
+
+
+def value_of(argv: Sequence[str], flag: str) -> str | None:
+    """The last value of a flag that takes one, before it is known what flags there are."""
+    words = words_by_flag(argv).get(flag)
+    if not words:
+        return None
+    first, *others = words
+    return first.partition("=")[2] or (others[0] if others else None)
+
+
+def _flags(kind: type[Any]) -> type[Any]:
+    """A dataclass of the same fields for tyro, with help in flowing lines and short types."""
+    hints, helps = get_type_hints(kind, include_extras=True), _helps(kind)
+    parts: list[Any] = []
+    for one in fields(kind):
+        told = tyro.conf.arg(
+            help=helps.get(one.name),
+            metavar=_metavar(hints[one.name]),
+            help_behavior_hint="" if one.default in (None, ()) else None,
+        )
+        default = {} if one.default is MISSING else {"default": one.default}
+        parts.append((one.name, Annotated[hints[one.name], told], field(**default)))
+    made = make_dataclass(kind.__name__, parts, kw_only=True)
+    made.__doc__ = inspect.getdoc(kind)
+    return made
+
+
+def _helps(kind: type[Any]) -> dict[str, str]:
+    """The strings under the fields of a dataclass and of those it inherits from."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        except (OSError, TypeError):  # it was not written in a file
+            continue
+        assert isinstance(body, ast.ClassDef)
+        for one, after in pairwise(body.body):
+            if isinstance(one, ast.AnnAssign) and isinstance(after, ast.Expr):
+                found[ast.unparse(one.target)] = " ".join(ast.literal_eval(after.value).split())
+    return found
+
+
+def _metavar(hint: Any) -> str | None:
+    """A word for the values of a flag, where tyro's own would be a riddle."""
+    if get_origin(hint) is Annotated:  # its owner has one
+        return None
+    several = [hint, *get_args(hint)]
+    if any(get_origin(one) is dict for one in several):
+        return "INT | HEAD INT [HEAD INT ...]"
+    for one in several:
+        if get_origin(one) is tuple:
+            kind = get_args(one)[0]
+            words = "|".join(get_args(kind)) if get_origin(kind) is Literal else ""
+            name = words or kind.__name__.upper()
+            return f"{name} ..." if words else f"{name} [{name} ...]"
+    return None

@@ -1,0 +1,207 @@
+"""The flags of `headwise train`: those of the run, and those of what is trained."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import tyro
+
+from headwise.algorithms import AlgorithmConfig, algorithms
+from headwise.checks import checked_count, checked_seed
+from headwise.cli.flags import asked_in_groups, value_of, words_by_flag
+from headwise.elsewhere import suggestion
+from headwise.errors import ConfigError
+from headwise.factorizations import Factorization, factorizations
+from headwise.training.device import AUTO
+from headwise.training.products import Products
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What to train, and how long."""
+
+    algo: str = "ppo"
+    """The algorithm: ppo, dqn or sac. Its settings are below."""
+    factorization: str = "shared"
+    """How the joint action is built: independent, shared, vdn, qplex, joint or ar."""
+    steps: int = 200_000
+    """Environment steps of each seed; with --resume so many in all."""
+    seeds: tuple[int, ...] = (5,)
+    """How many seeds to train at once; several numbers are the seeds themselves."""
+    first_seed: int = 0
+    """The first of so many seeds: `--seeds 1 --first-seed 7` trains the seed 7."""
+    stop_at: float | None = None
+    """End the run when every seed has this mean return over 100 episodes."""
+    resume: Path | None = None
+    """The folder of a run to go on with, by the settings it was begun with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Where to train."""
+
+    env: str = "headwise/HybridShoot-v0"
+    """The environment's id: one of `headwise envs`, one that Gymnasium knows, or module:id, where
+    the module, of the current folder or installed, registers yours."""
+    env_settings: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
+    """Settings of the environment, for example num_targets=4."""
+    view: Literal["discrete", "hybrid", "continuous"] | None = None
+    """How the action is seen: all heads as options, some, or none; as it is if not given."""
+    num_envs: int | None = None
+    """Environments that each seed plays at once; 16 if not given."""
+    normalise_obs: bool = False
+    """Bring observations to mean 0 and deviation 1."""
+    normalise_reward: bool = False
+    """Scale rewards by the deviation of the return."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What is left behind, and what is shown."""
+
+    out: Path | None = None
+    """The folder of the run; runs/ENV-ALGO-FACTORIZATION if not given."""
+    log: tuple[Literal["csv", "jsonl", "parquet", "tensorboard"], ...] = ("csv",)
+    """How numbers are written into the folder."""
+    checkpoint_every: int | None = None
+    """Environment steps between checkpoints; about a minute if not given."""
+    progress: bool = True
+    """Show speed, time left and returns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What to train on."""
+
+    device: str = AUTO
+    """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
+    products: Products | None = None
+    """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
+    setting if not given."""
+
+
+class Asked(NamedTuple):
+    """What the words of the command line say."""
+
+    run: Run
+    environment: Environment
+    output: Output
+    machine: Machine
+    algorithm: AlgorithmConfig
+    factorization: Factorization
+    given: frozenset[str]
+    """Names of the flags that were given."""
+
+
+_GROUPS = {"run": Run, "environment": Environment, "output": Output, "machine": Machine}
+_WITH_RESUME = (
+    "steps", "stop_at", "env", "log", "checkpoint_every", "progress", "device", "products"
+)  # fmt: skip
+"""What may be said of a run that was begun already, since it changes none of its settings."""
+
+
+def parse(argv: Sequence[str]) -> Asked:
+    """The run and the settings of its algorithm and factorization.
+
+    Which flags there are depends on two of them, so those are looked up first.
+    """
+    algorithm = algorithms.get(value_of(argv, "algo") or Run.algo)
+    factorization = factorizations.get(value_of(argv, "factorization") or Run.factorization)
+    given = frozenset(words_by_flag(argv)) - {""}
+    kinds: dict[str, Any] = {
+        **_GROUPS, algorithm.name: algorithm, factorization.name: factorization
+    }  # fmt: skip
+    _check_names(given, [f.name for kind in kinds.values() for f in fields(kind)])
+    found = asked_in_groups(
+        kinds,
+        argv,
+        "train",
+        "Train an agent, or go on with one:\n\n"
+        "headwise train --env CartPole-v1 --algo dqn --seeds 3 --steps 50000 --out runs/pole\n\n"
+        "headwise train --resume runs/pole\n\n"
+        f"The settings below are those of {algorithm.name!r} and {factorization.name!r}; "
+        "`headwise train --algo sac --factorization ar --help` shows those of others.",
+    )
+    if "resume" in given:
+        _check_resume(given)
+    return Asked(
+        **{name: found[name] for name in _GROUPS},
+        algorithm=found[algorithm.name],
+        factorization=found[factorization.name],
+        given=given,
+    )
+
+
+def seeds_of(run: Run) -> list[int]:
+    """The seeds to train: so many from the first one, or those given."""
+    if len(run.seeds) > 1:
+        if run.first_seed != Run.first_seed:
+            raise ConfigError(
+                "these are the seeds already, so none of them is the first",
+                got=f"--seeds {' '.join(map(str, run.seeds))} --first-seed {run.first_seed}",
+                allowed="--seeds 3 --first-seed 7 for 7, 8 and 9, or --seeds 7 8 9",
+            )
+        return list(run.seeds)
+    first = checked_seed(run.first_seed, "first_seed")
+    number = checked_count("seeds", run.seeds[0] if run.seeds else 0)
+    return list(range(first, first + number))
+
+
+def kept_words(asked: Asked, argv: Sequence[str]) -> list[str]:
+    """The words that a command to go on with the run must repeat: the checkpoint has the rest."""
+    words = words_by_flag(argv)
+    if asked.run.resume is None:
+        words.pop("steps", None)
+    if ":" not in asked.environment.env:
+        words.pop("env", None)
+    return [word for name in _WITH_RESUME for word in words.get(name, ())]
+
+
+def env_settings(words: Sequence[str]) -> dict[str, Any]:
+    """Settings from words like `num_targets=4`; a value that is no number or list is a word."""
+    settings: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise ConfigError("this is no setting", got=word, allowed="name=value")
+        try:
+            settings[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            settings[name] = text
+    return settings
+
+
+def _check_names(given: frozenset[str], known: Sequence[str]) -> None:
+    """Says what is meant by flags of other libraries, and by settings of what is not trained."""
+    for name in sorted(given - {"help", *known}):
+        owners = [
+            f"--{flag} {one}"
+            for flag, registry in (("algo", algorithms), ("factorization", factorizations))
+            for one, kind in registry.items()
+            if name in (f.name for f in fields(kind))
+        ]
+        fix = suggestion(name, known)
+        if owners and fix is None:
+            fix = f"It is a setting of {' and of '.join(owners)}."
+        if fix is not None:
+            raise ConfigError("unknown flag", got=_flag(name), fix=fix)
+
+
+def _check_resume(given: frozenset[str]) -> None:
+    """A run goes on as it was begun: other settings are refused, not ignored."""
+    others = given - {"resume", "help", *_WITH_RESUME}
+    if others:
+        raise ConfigError(
+            "a run that is resumed keeps its settings and its folder",
+            got=", ".join(map(_flag, sorted(others))),
+            allowed=f"{', '.join(map(_flag, _WITH_RESUME))} beside --resume",
+            fix="Leave those out, or begin another run without --resume.",
+        )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,178 @@
+"""The flags of the commands: what they set, what they are called, and what their help says."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+import headwise as hw
+from headwise.cli import main
+from headwise.cli.flags import asked, words_by_flag
+from headwise.cli.train_flags import env_settings, parse, seeds_of
+
+
+def help_of(capsys, *words):
+    with pytest.raises(SystemExit, match="0"):
+        main([*words, "--help"])
+    return capsys.readouterr().out
+
+
+def test_the_help_of_train_shows_the_settings_of_what_is_trained(capsys):
+    text = help_of(capsys, "train", "--algo", "sac", "--factorization", "qplex")
+    for flag in ("--target-entropy", "--mixer-width", "--seeds", "--steps"):
+        assert flag in text
+    assert "--clip" not in text  # that is ppo's
+
+
+def test_flags_are_the_settings_of_the_dataclasses():
+    words = "--algo=dqn --factorization ar --lr 0.01 --double-q --order b a --bins aim 5"
+    given = parse(words.split())
+    assert given.run.algo == "dqn"
+    assert given.algorithm == hw.DQN(lr=0.01, double_q=True, bins={"aim": 5})
+    assert given.factorization == hw.AR(order=("b", "a"))
+    given = parse(["--lr", "0.1", "0.2", "--seeds", "4", "9"])
+    assert given.algorithm == hw.PPO(lr=(0.1, 0.2))
+    assert given.factorization == hw.Shared()
+    assert given.run.seeds == (4, 9)
+    assert given.given == {"lr", "seeds"}
+
+
+def test_settings_of_the_environment_are_name_value():
+    words = ["num_targets=4", "mode=independent", "hit_radius=0.2"]
+    assert env_settings(words) == {"num_targets": 4, "mode": "independent", "hit_radius": 0.2}
+    with pytest.raises(hw.ConfigError, match="name=value"):
+        env_settings(["fast"])
+
+
+@pytest.mark.parametrize(
+    ("words", "seeds"),
+    [
+        ("", [0, 1, 2, 3, 4]),
+        ("--seeds 2", [0, 1]),
+        ("--seeds 1 --first-seed 7", [7]),
+        ("--seeds 3 --first-seed 7", [7, 8, 9]),
+        ("--seeds 7 3", [7, 3]),
+    ],
+)
+def test_seeds_are_so_many_from_the_first_or_those_given(words, seeds):
+    assert seeds_of(parse(words.split()).run) == seeds
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--seeds 7 3 --first-seed 1", "--seeds 3 --first-seed 7 for 7, 8 and 9"),
+        ("--seeds 0", "seeds must be a count; got 0"),
+        ("--first-seed -1", "first_seed is no whole number; got -1"),
+    ],
+)
+def test_other_seeds_are_refused(words, message):
+    with pytest.raises(hw.ConfigError, match=message):
+        seeds_of(parse(words.split()).run)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--learning-rate 0.1", "got --learning-rate. Did you mean 'lr', which Stable-Baselines3"),
+        ("--algo dqn --buffer_size 9", "Did you mean 'replay'"),
+        ("--total-timesteps=100", "Did you mean 'steps'"),
+        ("--seed 3", "Did you mean 'first_seed'.*With --seeds 1 it is trained alone"),
+        ("--tau 0.1", "It is a setting of --algo dqn and of --algo sac"),
+        ("--mixer-width 3", "It is a setting of --factorization qplex"),
+    ],
+)
+def test_flags_of_others_are_answered_with_ours(words, message):
+    with pytest.raises(hw.ConfigError, match=message):
+        parse(words.split())
+
+
+def test_a_flag_that_nobody_has_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "--stepps", "3"])
+    said = capsys.readouterr().err
+    assert "--stepps" in said
+    assert "--steps" in said
+
+
+def test_the_help_of_train_is_in_groups_and_begins_with_a_command(capsys):
+    text = help_of(capsys, "train")
+    places = [text.index(f"{name} options") for name in
+              ("run", "environment", "output", "machine", "ppo")]  # fmt: skip
+    assert places == sorted(places)
+    assert text.index("--env CartPole-v1") < places[0]
+    assert text.index("--first-seed") < places[1] < text.index("--view") < places[2]
+
+
+@pytest.mark.parametrize("command", ["train", "eval", "play", "export", "envs", "bench"])
+def test_help_has_no_riddles(command, capsys):
+    text = help_of(capsys, command)
+    for riddle in ("{None}", "default: None", "[INT [INT", "What is multiplied"):
+        assert riddle not in text
+    flowing = " ".join(text.replace("│", " ").split())
+    if command in ("train", "eval", "bench"):
+        assert (
+            "Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); "
+            "torch's setting if not given." in flowing
+        )
+
+
+@pytest.mark.parametrize("command", ["eval", "play", "export"])
+def test_one_word_for_the_best_action_or_a_drawn_one(command, capsys):
+    assert "--deterministic, --no-deterministic" in help_of(capsys, command)
+
+
+def test_help_of_a_command(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["help", "eval"])
+    assert "usage: headwise eval" in capsys.readouterr().out
+    assert main(["help"]) == 0
+    assert "usage: headwise COMMAND" in capsys.readouterr().out
+
+
+def test_help_of_small_commands_waits_for_no_torch():
+    code = (
+        "import sys\n"
+        "from headwise.cli import main\n"
+        "for name in ('eval', 'play', 'export', 'envs', 'bench'):\n"
+        "    try: main([name, '--help'])\n"
+        "    except SystemExit as ended: assert ended.code == 0\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_words_by_flag():
+    words = "here --lr 1 2 --no-progress --out=x --seeds -1"
+    assert words_by_flag(words.split()) == {
+        "": ["here"],
+        "lr": ["--lr", "1", "2"],
+        "progress": ["--no-progress"],
+        "out": ["--out=x"],
+        "seeds": ["--seeds", "-1"],
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Basket:
+    """What is in the basket."""
+
+    apples: tuple[int, ...] = (1,)
+    """How many apples there are in each of the rows,
+    and not how many rows there are."""
+    lid: bool = True
+    """Whether it is closed."""
+
+
+def test_help_flows_over_the_lines_of_the_source(capsys):
+    assert asked(Basket, ["--apples", "2", "3", "--no-lid"], "x") == Basket(
+        apples=(2, 3), lid=False
+    )
+    with pytest.raises(SystemExit, match="0"):
+        asked(Basket, ["--help"], "x")
+    lines = [" ".join(line.strip("│ ").split()) for line in capsys.readouterr().out.splitlines()]
+    assert "What is in the basket." in lines
+    (start,) = (line for line in lines if "How many apples" in line)
+    assert start.endswith("and not")  # as far as the line goes, not as far as the source's does

@@ -1,0 +1,133 @@
+"""Going on with a run: what may be said with --resume, and what Ctrl-C says that it has left."""
+
+import os
+import shlex
+import signal
+
+import pytest
+from small_run import train
+
+import headwise as hw
+from headwise.cli import main
+from headwise.cli.runs import kept_in
+
+QUIET = ["--no-progress", "--device", "cpu"]
+
+
+def steps_in(folder):
+    return hw.Agent.load(folder / "checkpoint.zip").steps
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "a run"
+    assert train(folder) == 0
+    return folder
+
+
+def resume(folder, *words):
+    return main(["train", "--resume", str(folder), *QUIET, *words])
+
+
+def test_resume_finishes_what_was_begun(tmp_path):
+    words = "--stop-at=-1e9 --steps 1300 --rollout 640 --epochs 1"
+    assert train(tmp_path / "x", *words.split()) == 0
+    assert steps_in(tmp_path / "x") < 1300
+    assert resume(tmp_path / "x") == 0
+    assert steps_in(tmp_path / "x") == 1300
+
+
+def test_steps_are_how_many_there_are_to_be_in_all(run, capsys):
+    assert resume(run, "--steps", "128") == 0
+    assert steps_in(run) == 128
+    assert resume(run, "--steps", "128") == 2
+    assert "more than 128: --steps says how many" in capsys.readouterr().err
+
+
+def test_a_finished_run_says_how_to_train_longer(run, capsys):
+    capsys.readouterr()
+    assert resume(run) == 0
+    said = capsys.readouterr().out
+    assert f"headwise train --resume {shlex.quote(str(run))} --steps 128" in said
+    assert steps_in(run) == 64
+
+
+def test_what_a_run_keeps_is_refused_and_named(run, tmp_path, capsys):
+    other = tmp_path / "other"
+    assert resume(run, "--lr", "0.5", "--out", str(other), "--seeds", "3", "--steps", "128") == 2
+    said = capsys.readouterr().err
+    assert "got --lr, --out, --seeds; allowed: --steps" in said
+    assert not other.exists()
+    assert steps_in(run) == 64
+
+
+def test_a_checkpoint_of_another_name_goes_on_in_its_own_file(run):
+    copy = run / "robot.zip"
+    (run / "checkpoint.zip").rename(copy)
+    assert main(["train", "--resume", str(copy), "--steps", "96", *QUIET]) == 0
+    assert hw.Agent.load(copy).steps == 96
+    assert not (run / "checkpoint.zip").exists()
+
+
+def test_a_checkpoint_without_a_length_needs_one(tmp_path, capsys):
+    hw.Agent("ppo", "HybridShoot", num_envs=2, hidden=(8,)).save(tmp_path / "x.zip")
+    assert resume(tmp_path / "x.zip") == 2
+    assert "--steps 100000" in capsys.readouterr().err
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------
+
+
+def pressed(times):
+    """A `StopOnScore` in whose stead somebody presses Ctrl-C, so many times."""
+
+    class Pressed:
+        def __init__(self, score):
+            self.left = times
+
+        def __call__(self, report):
+            for _ in range(self.left):
+                os.kill(os.getpid(), signal.SIGINT)
+            self.left = 0
+
+    return Pressed
+
+
+STOP = "--steps 4000 --stop-at 1 --rollout 500 --epochs 1"
+
+
+def test_control_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("headwise.cli.train.StopOnScore", pressed(1))
+    folder = tmp_path / "a run"
+    assert train(folder, *STOP.split(), "--log", "csv", "jsonl") == 130
+    words = f"--resume {shlex.quote(str(folder))} --stop-at 1 --log csv jsonl --no-progress"
+    assert (
+        f"stopped at 1,002 steps and saved; go on with: headwise train {words}"
+        in capsys.readouterr().err
+    )
+    assert steps_in(folder) == 1002  # a tick of two slots later
+
+
+def test_control_c_twice_says_what_the_checkpoint_has(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("headwise.cli.train.StopOnScore", pressed(2))
+    assert train(tmp_path / "x", *STOP.split()) == 130
+    said = capsys.readouterr().err
+    assert "stopped at 1,000 steps, without time to save: the checkpoint has 0" in said
+    assert f"go on from there with: headwise train --resume {tmp_path / 'x'}" in said
+    assert kept_in(tmp_path / "x" / "checkpoint.zip").steps == steps_in(tmp_path / "x") == 0
+
+
+def test_control_c_before_anything_is_saved(tmp_path, monkeypatch, capsys):
+    def interrupted(self, *args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hw.Agent, "save", interrupted)
+    assert train(tmp_path / "x") == 130
+    assert "stopped at 0 steps; nothing is saved" in capsys.readouterr().err
+
+
+def test_the_hint_of_a_longer_run_repeats_its_length(run, monkeypatch, capsys):
+    monkeypatch.setattr("headwise.cli.train.StopOnScore", pressed(1))
+    assert resume(run, "--steps", "4000", "--stop-at", "1") == 130
+    assert f"--resume {shlex.quote(str(run))} --steps 4000 --stop-at 1" in capsys.readouterr().err
+    assert 64 < steps_in(run) < 4000
