@@ -1,0 +1,33 @@
+"""The page for those who come from Stable-Baselines3: its code runs, its table is the one in use."""
+
+import re
+from pathlib import Path
+
+import headwise as hw
+from headwise.elsewhere import SB3
+
+PAGE = (Path(__file__).parents[1] / "docs" / "from-sb3.md").read_text()
+
+
+def test_the_code_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    exec("\n".join(blocks), names)
+    assert names["action"] in (0, 1)
+    assert hw.Agent.load("pole.zip").steps >= 3_000
+    assert names["agent"].plan.config.minibatch == 64
+
+
+def test_what_the_page_says_of_an_agent_is_there():
+    agent = hw.Agent("ppo", "CartPole-v1", num_envs=1, hidden=(8,), rollout=8)
+    found = agent.evaluate(1)
+    for name in ("returns", "lengths", "scores", "iqm", "interval"):
+        assert f"`{name}`" in PAGE
+        assert hasattr(found, name)
+
+
+def test_the_table_of_settings_is_that_of_the_messages():
+    rows = [f"| `{theirs}` | `{ours}` | {note} |" for theirs, ours, note in SB3]
+    assert "\n".join(rows).replace("|  |", "| |") in PAGE
