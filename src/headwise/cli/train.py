@@ -110,7 +110,7 @@ def _train(run: Run, settings: dict[str, Any]) -> int:
             callbacks=callbacks,
             sinks=[_sink(name, folder) for name in run.log],
             checkpoint=folder / CHECKPOINT,
-            every=run.every,
+            checkpoint_every=run.every,
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
