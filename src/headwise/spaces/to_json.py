@@ -35,8 +35,8 @@ def space_to_json(space: spaces.Space[Any] | Mapping[str, spaces.Space[Any]]) ->
             "dtype": str(space.dtype),
         }
     if isinstance(space, spaces.MultiBinary):
-        lone = isinstance(space.n, int | np.integer)
-        return {"multi_binary": int(space.n) if lone else list(space.shape)}
+        lone = not isinstance(space.n, tuple)
+        return {"multi_binary": space.shape[0] if lone else list(space.shape)}
     if isinstance(space, spaces.Box):
         return {
             "box": list(space.shape),
@@ -112,7 +112,8 @@ def _built(form: Any) -> Any:
         raise TypeError(f"{form!r} is no dict")
     if "dict" in form:
         # Pairs, because a dict would be sorted.
-        return spaces.Dict([(_key(key), _built(part)) for key, part in form["dict"]])
+        parts: list[Any] = [(_key(key), _built(part)) for key, part in form["dict"]]
+        return spaces.Dict(parts)
     if _AGENTS in form:
         return {_key(agent): _built(part) for agent, part in form[_AGENTS]}
     if "tuple" in form:
