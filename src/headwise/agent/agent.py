@@ -293,7 +293,7 @@ class Agent:
             raise ConfigError("seed is no whole number", got=seed, allowed="from 0 to 2^63 - 1")
         world, loop = self.world, self._loop
         if world.is_alone:  # played in the environment of training, which then begins anew
-            env, loop.obs = self._env, None
+            env, loop.in_episodes = self._env, False
         else:
             seeds = fresh_seeds(loop.keys, _EVALUATE, seed)
             env = world.vec(seeds, self.plan.num_envs)

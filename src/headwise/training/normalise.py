@@ -105,6 +105,10 @@ class Normaliser:
             self._so_far.copy_(went_on.masked_fill(done, 0.0))
         return self._scaled(reward)
 
+    def begin_episodes(self) -> None:
+        """Every slot is about to begin an episode, whose return is nothing so far."""
+        self._so_far.zero_()
+
     def batch(self, batch: ReplayBatch) -> ReplayBatch:
         """What was drawn from replay, (P, B, ...), as a learner is to see it now."""
         return batch._replace(
