@@ -87,15 +87,17 @@ def env_cases():
         yield Bad(
             "masks",
             f"a mask {what} in predict",
-            lambda _, m=mask: trained(toy()).predict(np.zeros(2), mask=m),
+            lambda _, m=mask: trained(toy()).predict(np.zeros(2), action_mask=m),
         )
     yield Bad(
         "masks",
         "a mask for numbers only",
-        lambda _: trained(toy(action=spaces.Box(-1, 1, (2,)))).predict(np.zeros(2), mask=[1, 1]),
+        lambda _: trained(toy(action=spaces.Box(-1, 1, (2,)))).predict(
+            np.zeros(2), action_mask=[1, 1]
+        ),
     )
     yield Bad(
         "masks",
         "one mask for two observations",
-        lambda _: trained(toy()).predict(np.zeros((2, 2)), mask=[1, 1, 1]),
+        lambda _: trained(toy()).predict(np.zeros((2, 2)), action_mask=[1, 1, 1]),
     )

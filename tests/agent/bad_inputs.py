@@ -199,7 +199,7 @@ def call_cases():
         yield Bad(
             "calls", f"learn({steps!r})", lambda _, s=steps: trained().learn(s, progress=False)
         )
-    for name in ("every", "log_every"):
+    for name in ("checkpoint_every", "log_every"):
         for value in (0, -1, 1.5, "often"):
             yield Bad(
                 "calls",

@@ -404,9 +404,17 @@ def test_others_say_that_they_cannot():
         def set_state(self, state):
             raise AssertionError
 
+    class OfAnotherSignature(Counter):
+        def get_state(self, body):
+            raise AssertionError
+
+        def set_state(self, position, velocity):
+            raise AssertionError
+
     for env in (
         foreign_env(Counter, [1], 2),
         foreign_env(OfAnotherKind, [1], 2),
+        foreign_env(OfAnotherSignature, [1], 2),
         foreign_env(vector(SyncVectorEnv, AutoresetMode.SAME_STEP, 2, Resumable), [1]),
     ):
         env.reset()

@@ -62,12 +62,12 @@ class Deployed:
             normaliser=self.normaliser, member=member,
         )  # fmt: skip
 
-    def inputs(self, rows, *, sampling=False, masks=False):
+    def inputs(self, rows, *, deterministic=True, masks=False):
         """Random inputs of the deployed policy, by name."""
         random = self.generator
         obs = 3.0 * torch.randn(rows, OBS, generator=random) + torch.arange(OBS)
         found = {"observation": obs.numpy()}
-        if sampling:
+        if not deterministic:
             shape = (rows, self.learner.num_uniforms)
             found["uniform"] = torch.rand(shape, generator=random).numpy()
         if masks:

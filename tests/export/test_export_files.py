@@ -28,7 +28,7 @@ def cell():
 @pytest.fixture(scope="module")
 def model(cell, tmp_path_factory):
     path = tmp_path_factory.mktemp("onnx") / "policy.onnx"
-    assert export_onnx(cell.policy, path, sampling=True, masks=True) == path
+    assert export_onnx(cell.policy, path, deterministic=False, masks=True) == path
     return path
 
 
@@ -77,7 +77,7 @@ def test_a_file_holds_nothing_of_whoever_made_it(cell, model, tmp_path):
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_batches_may_have_any_size(cell, model, rows):
-    inputs = cell.inputs(rows, sampling=True, masks=True)
+    inputs = cell.inputs(rows, deterministic=False, masks=True)
     assert not cell.disagreements(cell.oracle(**inputs), run_onnx(model, inputs)).any()
 
 
@@ -104,7 +104,7 @@ print([part.shape for part in action])
 )
 def test_the_program_of_torch_export_does_the_same(algorithm, factorization, space, tmp_path):
     cell = Deployed(algorithm, factorization, space)
-    options = {"sampling": algorithm != "dqn", "masks": algorithm != "ppo"}
+    options = {"deterministic": algorithm == "dqn", "masks": algorithm != "ppo"}
     export_torch(cell.policy, tmp_path / "policy.pt2", **options)
     words = {"headwise.json": ""}
     program = torch.export.load(tmp_path / "policy.pt2", extra_files=words).module()
@@ -170,8 +170,8 @@ def test_a_member_that_diverged_is_refused():
 def test_what_cannot_be_is_refused(cell, export, tmp_path):
     path = tmp_path / "policy"
     best_only = Deployed("dqn", "shared", "discrete").policy
-    with pytest.raises(ConfigError, match=r"leaves nothing to chance.*allowed: sampling=False"):
-        export(best_only, path, sampling=True)
+    with pytest.raises(ConfigError, match=r"leaves nothing to chance.*allowed: deterministic=True"):
+        export(best_only, path, deterministic=False)
     with pytest.raises(ConfigError, match="no options to mask"):
         export(Deployed("sac", "shared", "continuous").policy, path, masks=True)
     with pytest.raises(ExportError, match=r"does not exist.*Make it first"):

@@ -45,26 +45,26 @@ OTHER_PATHS = [
 ]
 
 
-def onnx_cells(*, sampling):
-    able = [cell for cell in cells() if cell[0] != "dqn" or not sampling]
+def onnx_cells(*, deterministic):
+    able = [cell for cell in cells() if cell[0] != "dqn" or deterministic]
     if os.environ.get("HEADWISE_EXPORT_ALL"):
         return able
     hybrid = {cell[:2] for cell in able if cell[2] == "hybrid"}
     chosen = [c for c in able if c[2] == "hybrid" or c[:2] not in hybrid]
-    return chosen + [c for c in OTHER_PATHS if not sampling and c in able]
+    return chosen + [c for c in OTHER_PATHS if deterministic and c in able]
 
 
 def test_no_algorithm_or_factorization_is_left_out():
-    pairs = {cell[:2] for cell in onnx_cells(sampling=False)}
+    pairs = {cell[:2] for cell in onnx_cells(deterministic=True)}
     assert len(pairs) == 3 * 6
-    assert len({cell[:2] for cell in onnx_cells(sampling=True)}) == 2 * 6
+    assert len({cell[:2] for cell in onnx_cells(deterministic=False)}) == 2 * 6
 
 
 @pytest.mark.parametrize(("algorithm", "factorization", "space"), cells())
 def test_a_deployed_policy_is_that_member_of_the_population(algorithm, factorization, space):
     cell = Deployed(algorithm, factorization, space)
-    for sampling in {False, algorithm != "dqn"}:
-        inputs = cell.inputs(500, sampling=sampling, masks=space != "continuous")
+    for deterministic in {True, algorithm == "dqn"}:
+        inputs = cell.inputs(500, deterministic=deterministic, masks=space != "continuous")
         tensors = {name: torch.from_numpy(x) for name, x in inputs.items()}
         got = cell.policy(**tensors | {"observation": {"observation": tensors["observation"]}})
         got = {name: x.numpy() for name, x in got.items()}
@@ -84,7 +84,7 @@ def check(cell, path, **options):
     return inputs, got
 
 
-@pytest.mark.parametrize(("algorithm", "factorization", "space"), onnx_cells(sampling=False))
+@pytest.mark.parametrize(("algorithm", "factorization", "space"), onnx_cells(deterministic=True))
 def test_the_best_action_is_that_of_torch(algorithm, factorization, space, tmp_path):
     cell = Deployed(algorithm, factorization, space)
     masks = space != "continuous"
@@ -97,10 +97,10 @@ def test_the_best_action_is_that_of_torch(algorithm, factorization, space, tmp_p
                 assert inputs["action_mask"][np.arange(ROWS), leaf.columns.start, option].all()
 
 
-@pytest.mark.parametrize(("algorithm", "factorization", "space"), onnx_cells(sampling=True))
+@pytest.mark.parametrize(("algorithm", "factorization", "space"), onnx_cells(deterministic=False))
 def test_an_action_drawn_is_that_of_torch(algorithm, factorization, space, tmp_path):
     cell = Deployed(algorithm, factorization, space)
-    _, got = check(cell, tmp_path / "policy.onnx", sampling=True)
+    _, got = check(cell, tmp_path / "policy.onnx", deterministic=False)
     for x in got.values():
         assert len(np.unique(x)) > 1
 
@@ -114,4 +114,4 @@ def test_plain_values_choose_as_they_do_in_torch(factorization, tmp_path):
 @pytest.mark.parametrize("range_kind", ["clipped", "beta"])
 def test_every_distribution_of_a_range_can_be_drawn_from(range_kind, tmp_path):
     cell = Deployed("ppo", "shared", "continuous", range_kind=range_kind)
-    check(cell, tmp_path / "policy.onnx", sampling=True)
+    check(cell, tmp_path / "policy.onnx", deterministic=False)

@@ -101,6 +101,18 @@ def test_integer_boxes():
     assert wide.to_env([499.7]) == 500
 
 
+def test_whole_numbers_that_a_float_cannot_hold_are_refused():
+    widest = spaces.Box(-(2**53), 2**53, (1,), np.int64)
+    codec = ActionCodec(widest)
+    for end in (codec.spec.low, codec.spec.high):
+        assert widest.contains(codec.to_env(end))
+    for low, high in ((0, 2**63 - 1), (-(2**53) - 1, 0)):
+        with pytest.raises(SpaceError, match=r"too wide to be an action.*bounds={'action'"):
+            ActionCodec(spaces.Box(low, high, (1,), np.int64))
+    wide = spaces.Box(0, 2**63 - 1, (1,), np.int64)
+    assert ActionCodec(wide, bounds={"action": (0, 9)}).spec.heads == (Choice(10),)
+
+
 def test_given_bounds():
     space = spaces.Dict(x=spaces.Box(-np.inf, np.inf, (2,)), y=spaces.Box(0, np.inf, ()))
     codec = ActionCodec(space, bounds={"x": (-1, [1, 2]), "y": (0, 5)})

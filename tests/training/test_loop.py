@@ -52,8 +52,8 @@ def test_masks_in_predict():
     for option in range(5):
         mask = np.zeros(8, dtype=bool)
         mask[[option, 6]] = True
-        assert agent.predict(np.zeros(1), mask=mask).tolist() == [option, 1]
-    batch = agent.predict(np.zeros((2, 1)), mask=[([1, 0, 0, 0, 0], [0, 0, 1])] * 2)
+        assert agent.predict(np.zeros(1), action_mask=mask).tolist() == [option, 1]
+    batch = agent.predict(np.zeros((2, 1)), action_mask=[([1, 0, 0, 0, 0], [0, 0, 1])] * 2)
     assert batch.tolist() == [[0, 2]] * 2
 
 
@@ -164,7 +164,7 @@ def test_sinks_and_callbacks_do_not_change_the_run(tmp_path):
         callbacks=[lambda report: None],
         log_every=50,
         checkpoint=tmp_path / "x.zip",
-        every=60,
+        checkpoint_every=60,
     )
     assert states_equal(plain.loop, watched.loop)
     text = (tmp_path / "x.csv").read_text()

@@ -30,9 +30,9 @@ def train_to_the_end(path, algo):
     torch.set_num_threads(1)
     os.fsync = lambda _: None  # for power cuts, which are not tried here; it takes most of the time
     if os.path.exists(path):
-        hw.Agent.load(path).learn(progress=False, checkpoint=path, every=EVERY)
+        hw.Agent.load(path).learn(progress=False, checkpoint=path, checkpoint_every=EVERY)
     else:
-        fresh(algo).learn(STEPS[algo], progress=False, checkpoint=path, every=EVERY)
+        fresh(algo).learn(STEPS[algo], progress=False, checkpoint=path, checkpoint_every=EVERY)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,7 @@ def test_a_full_disk_during_a_run_does_not_end_it(tmp_path, monkeypatch, caplog)
 
     monkeypatch.setattr(agent, "save", save)
     with caplog.at_level(logging.WARNING, "headwise"):
-        agent.learn(400, progress=False, checkpoint=path, every=40)
+        agent.learn(400, progress=False, checkpoint=path, checkpoint_every=40)
     assert "disk is full" in caplog.text
     assert "goes on" in caplog.text
     assert calls == [0, *range(40, 401, 40), 400]

@@ -173,7 +173,7 @@ class Agent:
         callbacks: Sequence[Callback] = (),
         sinks: Sequence[Sink] = (),
         checkpoint: str | os.PathLike[str] | None = None,
-        every: int | None = None,
+        checkpoint_every: int | None = None,
         log_every: int | None = None,
     ) -> Agent:
         """Trains every member for so many more environment steps; called again, it goes on.
@@ -188,15 +188,15 @@ class Agent:
             callbacks: Called with every `Report`; the run stops when one returns True.
             sinks: Where numbers are written.
             checkpoint: A file to save to during the run and at its end.
-            every: Environment steps of a member between two checkpoints; None is every minute.
+            checkpoint_every: Steps of a member between two checkpoints; None is every minute.
             log_every: Environment steps of a member between two reports; None is 200 in a run.
         """
         target = self._target(steps)
-        checked_count("every", every)
+        checked_count("checkpoint_every", checkpoint_every)
         log_every = checked_count("log_every", log_every) or max(1000, target // 200)
         saver = None
         if checkpoint is not None:
-            saver = Saver(lambda: self.save(checkpoint), every, self.steps)
+            saver = Saver(lambda: self.save(checkpoint), checkpoint_every, self.steps)
             saver.finish()  # an unwritable path is found now, not after a night
         title = f"{self.plan.config.name} {self.plan.factorization.name}"
         watch = Watch(
@@ -245,7 +245,7 @@ class Agent:
         self,
         obs: Any,
         deterministic: bool = False,
-        mask: Any = None,
+        action_mask: Any = None,
         *,
         member: int | None = None,
     ) -> Any:
@@ -254,12 +254,14 @@ class Agent:
         Args:
             obs: One observation, or a batch with one more axis.
             deterministic: Whether the best action is taken, or one drawn from the policy.
-            mask: Which options are legal, in any form that an environment may give it; for a batch
-                one after another.
+            action_mask: Which options are legal, in any form that an environment may give it; for
+                a batch one after another.
             member: Which member acts; None is the best known.
         """
         rows, batched = self.face.observe(obs)
-        legal = None if mask is None else self.face.legal(mask, len(rows), batched=batched)
+        legal = None
+        if action_mask is not None:
+            legal = self.face.legal(action_mask, len(rows), batched=batched)
         who = self.best_member if member is None else self._checked_member(member)
         draw = None if deterministic else self._draws
         self._draws += not deterministic
@@ -291,7 +293,7 @@ class Agent:
             raise ConfigError("seed is no whole number", got=seed, allowed="from 0 to 2^63 - 1")
         world, loop = self.world, self._loop
         if world.is_alone:  # played in the environment of training, which then begins anew
-            env, loop.obs = self._env, None
+            env, loop.in_episodes = self._env, False
         else:
             seeds = fresh_seeds(loop.keys, _EVALUATE, seed)
             env = world.vec(seeds, self.plan.num_envs)
@@ -364,17 +366,23 @@ class Agent:
         return agent
 
     def export(
-        self, path: str | os.PathLike[str], *, sampling: bool = False, masks: bool = False
+        self, path: str | os.PathLike[str], *, deterministic: bool = True, masks: bool = False
     ) -> None:
         """Writes the best member's policy to run without Headwise: as ONNX, or `.pt2` for torch.
 
         Args:
             path: The file.
-            sampling: Whether actions are drawn, by uniform numbers that are one more input.
+            deterministic: If not, actions are drawn, by uniform numbers that are one more input.
             masks: Whether it takes masks as an input.
         """
         export_member(
-            self._loop, self.plan, self.face, self.best_member, path, sampling=sampling, masks=masks
+            self._loop,
+            self.plan,
+            self.face,
+            self.best_member,
+            path,
+            deterministic=deterministic,
+            masks=masks,
         )
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ def export_member(
     member: int,
     path: str | os.PathLike[str],
     *,
-    sampling: bool,
+    deterministic: bool,
     masks: bool,
 ) -> None:
     """Writes one member's policy: as ONNX, or through `torch.export` if the file ends in .pt2."""
@@ -37,4 +37,4 @@ def export_member(
         member=member,
     )
     write = export_torch if os.fspath(path).endswith(".pt2") else export_onnx
-    write(policy, path, sampling=sampling, masks=masks)
+    write(policy, path, deterministic=deterministic, masks=masks)

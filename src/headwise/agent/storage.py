@@ -62,6 +62,7 @@ def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
     for part in ("counters", "learner", "metrics", "episodes"):
         if part not in tensors:
             raise CheckpointError(f"the checkpoint has no {part}", got=sorted(tensors))
+    _count_steps(plan, tensors["counters"])
     if "scores" in tensors:
         _check_scores(plan, tensors["scores"])
     _check_promises(plan, tensors)
@@ -109,7 +110,7 @@ def member_state(state: State, member: int) -> State:
         if part in state
     }
     return {
-        "counters": {"ticks": torch.tensor(0), "updates": torch.tensor(0)},
+        "counters": {name: torch.tensor(0) for name in ("ticks", "steps", "updates")},
         "metrics": {},
         "episodes": {"table": torch.empty((0, 4), dtype=torch.float64)},
         **learned,
@@ -140,6 +141,12 @@ def _check_promises(plan: Plan, tensors: dict[str, Any]) -> None:
             got=f"networks of {promised * len(plan.seeds):,} numbers at least",
             allowed=f"{held:,}",
         )
+
+
+def _count_steps(plan: Plan, counters: dict[str, Tensor]) -> None:
+    """Earlier versions counted ticks alone, of slots whose number never changed."""
+    if "ticks" in counters and "steps" not in counters:
+        counters["steps"] = counters["ticks"] * plan.num_envs
 
 
 def _check_scores(plan: Plan, named: dict[str, Tensor]) -> None:

@@ -44,6 +44,6 @@ def main(argv: Sequence[str]) -> int:
     again = ["headwise", "export", *argv]
     agent = load_run(given.run, given.env, given.device, again, plays=False)
     member = agent.best_member if given.member == "best" else given.member
-    agent.member(member).export(out, sampling=not given.deterministic, masks=given.masks)
+    agent.member(member).export(out, deterministic=given.deterministic, masks=given.masks)
     sys.stdout.write(f"the policy of seed {agent.seeds[member]} is in {out}\n")
     return 0

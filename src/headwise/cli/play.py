@@ -96,7 +96,7 @@ def played(agent: Agent, env: Any, given: Play, seed: int) -> Iterator[tuple[Fra
         action = agent.predict(
             obs,
             deterministic=given.deterministic,
-            mask=info.get("action_mask"),
+            action_mask=info.get("action_mask"),
             member=member,
         )
         obs, gained, terminated, truncated, info = env.step(action)

@@ -50,7 +50,7 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
             callbacks=[] if stop_at is None else [StopOnScore(stop_at)],
             sinks=[_sink(name, checkpoint.parent) for name in asked.output.log],
             checkpoint=checkpoint,
-            every=asked.output.checkpoint_every,
+            checkpoint_every=asked.output.checkpoint_every,
         )
     except KeyboardInterrupt:
         told = _stopped(checkpoint, agent.steps, shlex.join(go_on))

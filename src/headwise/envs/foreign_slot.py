@@ -6,12 +6,14 @@ this process or in others.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import wrappers
 from numpy.typing import NDArray
 
 from headwise.envs.foreign_codec import EnvCodec
@@ -21,6 +23,20 @@ from headwise.errors import EnvError
 TeamReward: TypeAlias = Literal["sum", "mean"]
 Observation: TypeAlias = NDArray[np.float32]
 Stepped: TypeAlias = tuple[Observation, float, bool, bool, dict[str, Any]]
+
+FORGETFUL = frozenset(
+    {
+        wrappers.ClipAction, wrappers.ClipReward, wrappers.DiscretizeAction,
+        wrappers.DiscretizeObservation, wrappers.DtypeObservation, wrappers.FilterObservation,
+        wrappers.FlattenObservation, wrappers.GrayscaleObservation, wrappers.HumanRendering,
+        wrappers.OrderEnforcing, wrappers.PassiveEnvChecker, wrappers.RecordEpisodeStatistics,
+        wrappers.RecordVideo, wrappers.RenderCollection, wrappers.RescaleAction,
+        wrappers.RescaleObservation, wrappers.ReshapeObservation, wrappers.ResizeObservation,
+        wrappers.TimeLimit,
+    }
+)  # fmt: skip
+"""Wrappers that remember nothing which a later observation or reward depends on; the clock of a
+TimeLimit is kept for it. A subclass may remember something, so it is not meant."""
 
 
 class Slot(gym.Env[Observation, Any]):
@@ -53,14 +69,15 @@ class Slot(gym.Env[Observation, Any]):
     @property
     def has_hooks(self) -> bool:
         """Whether the environment can write down its state, by the look of it."""
-        return all(callable(self._hook(name)) for name in ("get_state", "set_state"))
+        return self._keeper() is not None
 
     @property
     def saved(self) -> bytes | None:
         """The state of the environment, or None if it has no way to tell."""
-        if not self.has_hooks:
+        keeper = self._keeper()
+        if keeper is None:
             return None
-        state = self._hook("get_state")()
+        state = keeper.get_state()
         if not isinstance(state, bytes | bytearray):
             return None  # a hook of the same name for another purpose
         return json.dumps(self._beside()).encode() + b"\n" + bytes(state)
@@ -68,11 +85,14 @@ class Slot(gym.Env[Observation, Any]):
     @saved.setter
     def saved(self, saved: bytes) -> None:
         beside, _, state = saved.partition(b"\n")
-        self._hook("set_state")(state)
+        keeper = self._keeper()
+        assert keeper is not None, "only what was saved is put back"
+        keeper.set_state(state)
         self._set_beside(json.loads(beside))
 
-    def _hook(self, name: str) -> Any:
-        return getattr(self.env, name, None)
+    def _keeper(self) -> Any:
+        """Who can tell the whole state and go back to it, or None."""
+        return self.env if _has_hooks(self.env) else None
 
     def _beside(self) -> dict[str, Any]:
         """What the hooks of an environment easily forget."""
@@ -87,7 +107,7 @@ class GymSlot(Slot):
 
     def __init__(self, env: gym.Env[Any, Any], codec: EnvCodec) -> None:
         super().__init__(env, codec, env.action_space)
-        self._has_method = callable(self._hook(MASK_METHOD))
+        self._has_method = env.has_wrapper_attr(MASK_METHOD)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -117,11 +137,17 @@ class GymSlot(Slot):
         if isinstance(info, Mapping) and MASK in info:
             return {MASK: self.codec.legal(info[MASK])}
         if self._has_method:
-            return {MASK: self.codec.legal(self._hook(MASK_METHOD)())}
+            return {MASK: self.codec.legal(self.env.get_wrapper_attr(MASK_METHOD)())}
         return {}
 
-    def _hook(self, name: str) -> Any:
-        return self.env.get_wrapper_attr(name) if self.env.has_wrapper_attr(name) else None
+    def _keeper(self) -> Any:
+        """The outermost that has hooks, if no wrapper around it has anything to tell itself."""
+        env: gym.Env[Any, Any] = self.env
+        while not _has_hooks(env):
+            if not isinstance(env, gym.Wrapper) or type(env) not in FORGETFUL:
+                return None
+            env = env.env
+        return env
 
     def _beside(self) -> dict[str, Any]:
         random = self.env.unwrapped.np_random.bit_generator.state
@@ -213,6 +239,25 @@ class TeamSlot(Slot):
     def _set_beside(self, beside: dict[str, Any]) -> None:
         self._took_part = {self._agents[index] for index in beside["took_part"]}
         self._terminated = {self._agents[index] for index in beside["terminated"]}
+
+
+def _has_hooks(env: Any) -> bool:
+    """Whether it has hooks of its own that can be called as ours are.
+
+    A wrapper that passes on whatever it is asked for has none of its own, and methods of the same
+    name for another purpose (MuJoCo's `set_state(qpos, qvel)`) are none.
+    """
+    for name, arguments in (("get_state", ()), ("set_state", (b"",))):
+        own = hasattr(type(env), name) or name in getattr(env, "__dict__", {})
+        if not own or not callable(getattr(env, name)):
+            return False
+        try:
+            inspect.signature(getattr(env, name)).bind(*arguments)
+        except TypeError:
+            return False
+        except ValueError:  # compiled code without a signature
+            continue
+    return True
 
 
 def checked_reward(reward: Any, env: object) -> float:

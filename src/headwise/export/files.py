@@ -32,7 +32,7 @@ def export_onnx(
     policy: DeployedPolicy,
     path: str | os.PathLike[str],
     *,
-    sampling: bool = False,
+    deterministic: bool = True,
     masks: bool = False,
 ) -> Path:
     """Writes a policy as one ONNX file, for batches of any size.
@@ -43,7 +43,8 @@ def export_onnx(
     Args:
         policy: What `deploy` has made.
         path: Where the file goes; what is there is replaced.
-        sampling: Whether actions are drawn from the policy, by uniform numbers that are an input.
+        deterministic: Whether it takes the best action; if not, actions are drawn from the policy,
+            by uniform numbers that are an input.
         masks: Whether a mask over options is an input.
     """
     target = _checked_path(path)
@@ -56,8 +57,8 @@ def export_onnx(
     import onnx
 
     with PlainOperations():
-        program = _traced(policy, sampling=sampling, masks=masks)
-    inputs = _input_names(policy, sampling=sampling, masks=masks)
+        program = _traced(policy, deterministic=deterministic, masks=masks)
+    inputs = _input_names(policy, deterministic=deterministic, masks=masks)
     with _quiet():
         exported = torch.onnx.export(
             program,
@@ -69,7 +70,7 @@ def export_onnx(
     assert exported is not None
     model = exported.model_proto
     _clean(model.graph)
-    about = describe(policy, sampling=sampling, masks=masks)
+    about = describe(policy, deterministic=deterministic, masks=masks)
     words = {key: x if isinstance(x, str) else json.dumps(x) for key, x in about.items()}
     onnx.helper.set_model_props(model, {f"headwise.{key}": x for key, x in words.items()})
     _write(target, model.SerializeToString())
@@ -80,7 +81,7 @@ def export_torch(
     policy: DeployedPolicy,
     path: str | os.PathLike[str],
     *,
-    sampling: bool = False,
+    deterministic: bool = True,
     masks: bool = False,
 ) -> Path:
     """Writes a policy as a program of `torch.export`, for `torch.export.load` and `AOTInductor`.
@@ -91,19 +92,20 @@ def export_torch(
     Args:
         policy: What `deploy` has made.
         path: Where the file goes; what is there is replaced.
-        sampling: Whether actions are drawn from the policy, by uniform numbers that are an input.
+        deterministic: Whether it takes the best action; if not, actions are drawn from the policy,
+            by uniform numbers that are an input.
         masks: Whether a mask over options is an input.
     """
     target = _checked_path(path)
-    program = _traced(policy, sampling=sampling, masks=masks)
-    about = json.dumps(describe(policy, sampling=sampling, masks=masks))
+    program = _traced(policy, deterministic=deterministic, masks=masks)
+    about = json.dumps(describe(policy, deterministic=deterministic, masks=masks))
     file = io.BytesIO()
     torch.export.save(program, file, extra_files={"headwise.json": about})
     _write(target, file.getvalue())
     return target
 
 
-def describe(policy: DeployedPolicy, *, sampling: bool, masks: bool) -> dict[str, Any]:
+def describe(policy: DeployedPolicy, *, deterministic: bool, masks: bool) -> dict[str, Any]:
     """What a file says of itself: who made it, and what goes in and comes out."""
     inputs = [
         {
@@ -130,13 +132,13 @@ def describe(policy: DeployedPolicy, *, sampling: bool, masks: bool) -> dict[str
         "observation": inputs,
         "action": outputs,
         "heads": spec_to_json(policy.spec),
-        "uniforms": policy.learner.num_uniforms if sampling else 0,
+        "uniforms": 0 if deterministic else policy.learner.num_uniforms,
         "masks": masks,
     }
 
 
-def _traced(policy: DeployedPolicy, *, sampling: bool, masks: bool) -> ExportedProgram:
-    arguments = policy.example(_MORE_THAN_ONE, sampling=sampling, masks=masks)
+def _traced(policy: DeployedPolicy, *, deterministic: bool, masks: bool) -> ExportedProgram:
+    arguments = policy.example(_MORE_THAN_ONE, deterministic=deterministic, masks=masks)
     batch = Dim("batch")
 
     def dynamic(x: Any) -> Any:
@@ -166,8 +168,8 @@ def _clean(graph: Any) -> None:
         value.type.tensor_type.shape.dim[0].dim_param = "batch"
 
 
-def _input_names(policy: DeployedPolicy, *, sampling: bool, masks: bool) -> list[str]:
-    return [*policy.observations.leaves, *[UNIFORM] * sampling, *[MASK] * masks]
+def _input_names(policy: DeployedPolicy, *, deterministic: bool, masks: bool) -> list[str]:
+    return [*policy.observations.leaves, *[UNIFORM] * (not deterministic), *[MASK] * masks]
 
 
 @contextlib.contextmanager

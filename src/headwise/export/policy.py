@@ -92,13 +92,13 @@ class DeployedPolicy(nn.Module):
         named: dict[str, Tensor] = self.actions(action_PBH.squeeze(-3))
         return named
 
-    def example(self, rows: int, *, sampling: bool, masks: bool) -> dict[str, Any]:
+    def example(self, rows: int, *, deterministic: bool, masks: bool) -> dict[str, Any]:
         """Arguments of `forward` with the right shapes and types, for tracing."""
-        if sampling and not self.learner.num_uniforms:
+        if not deterministic and not self.learner.num_uniforms:
             raise ConfigError(
                 "this policy leaves nothing to chance, so it cannot be drawn from",
-                got="sampling=True",
-                allowed="sampling=False, which takes the best action",
+                got="deterministic=False",
+                allowed="deterministic=True, which takes the best action",
             )
         if masks and not self.spec.num_choices:
             raise ConfigError("there are no options to mask", got=str(self.spec))
@@ -107,7 +107,7 @@ class DeployedPolicy(nn.Module):
             "uniform": None,
             "action_mask": None,
         }
-        if sampling:
+        if not deterministic:
             arguments["uniform"] = torch.full((rows, self.learner.num_uniforms), 0.5)
         if masks:
             shape = (rows, self.spec.num_heads, self.spec.max_options)

@@ -23,6 +23,8 @@ ActionLeaf = ArrayNode
 
 MAX_INTEGER_OPTIONS = 256
 """An integer Box element with at most this many values is a Choice; a wider one is a Range."""
+EXACT = 2**53
+"""Up to here a float64 holds every whole number."""
 
 
 class ActionCodec:
@@ -227,7 +229,22 @@ class _Builder:
                 allowed="finite bounds",
                 fix=f"Give them: bounds={{{path!r}: (low, high)}}.",
             )
+        self._check_width(space, path, low, high)
         return self._leaf(space, path, low, high, condition)
+
+    def _check_width(
+        self, space: spaces.Box[Any], path: str, low: NDArray[Any], high: NDArray[Any]
+    ) -> None:
+        """Refuses whole numbers that heads, which are float64, cannot tell apart."""
+        if np.dtype(space.dtype).kind in "iu":
+            for element in np.ndindex(*space.shape):
+                if int(low[element]) < -EXACT or int(high[element]) > EXACT:
+                    raise SpaceError(
+                        f"the Box at {indexed(path, element)!r} is too wide to be an action",
+                        got=f"[{low[element]}, {high[element]}]",
+                        allowed="whole numbers from -2**53 to 2**53",
+                        fix=f"Give narrower bounds: bounds={{{path!r}: (low, high)}}.",
+                    )
 
     def _given_bounds(self, space: spaces.Box[Any], path: str) -> tuple[NDArray[Any], NDArray[Any]]:
         try:

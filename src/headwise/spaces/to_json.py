@@ -19,19 +19,24 @@ _AGENTS = "agents"
 def space_to_json(space: spaces.Space[Any] | Mapping[str, spaces.Space[Any]]) -> dict[str, Any]:
     """A space, or the spaces of several agents, as numbers, words, lists and dicts."""
     if isinstance(space, spaces.Dict):
-        return {"dict": [[key, space_to_json(part)] for key, part in space.spaces.items()]}
+        return {"dict": [[_key(key), space_to_json(part)] for key, part in space.spaces.items()]}
     if isinstance(space, Mapping):
-        return {_AGENTS: [[agent, space_to_json(part)] for agent, part in space.items()]}
+        return {_AGENTS: [[_key(agent), space_to_json(part)] for agent, part in space.items()]}
     if isinstance(space, spaces.Tuple):
         return {"tuple": [space_to_json(part) for part in space.spaces]}
     if isinstance(space, spaces.OneOf):
         return {"one_of": [space_to_json(part) for part in space.spaces]}
     if isinstance(space, spaces.Discrete):
-        return {"discrete": int(space.n), "start": int(space.start)}
+        return {"discrete": int(space.n), "start": int(space.start), "dtype": str(space.dtype)}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"multi_discrete": space.nvec.tolist(), "start": space.start.tolist()}
+        return {
+            "multi_discrete": space.nvec.tolist(),
+            "start": space.start.tolist(),
+            "dtype": str(space.dtype),
+        }
     if isinstance(space, spaces.MultiBinary):
-        return {"multi_binary": list(space.shape)}
+        lone = not isinstance(space.n, tuple)
+        return {"multi_binary": space.shape[0] if lone else list(space.shape)}
     if isinstance(space, spaces.Box):
         return {
             "box": list(space.shape),
@@ -103,28 +108,58 @@ def spec_from_json(form: Any) -> ActionSpec:
 
 
 def _built(form: Any) -> Any:
+    if not isinstance(form, dict):
+        raise TypeError(f"{form!r} is no dict")
     if "dict" in form:
         # Pairs, because a dict would be sorted.
-        return spaces.Dict([(str(key), _built(part)) for key, part in form["dict"]])
+        parts: list[Any] = [(_key(key), _built(part)) for key, part in form["dict"]]
+        return spaces.Dict(parts)
     if _AGENTS in form:
-        return {str(agent): _built(part) for agent, part in form[_AGENTS]}
+        return {_key(agent): _built(part) for agent, part in form[_AGENTS]}
     if "tuple" in form:
         return spaces.Tuple([_built(part) for part in form["tuple"]])
     if "one_of" in form:
         return spaces.OneOf([_built(part) for part in form["one_of"]])
     if "discrete" in form:
-        return spaces.Discrete(int(form["discrete"]), start=int(form["start"]))
+        return spaces.Discrete(
+            int(form["discrete"]), start=int(form["start"]), dtype=_whole_type(form)
+        )
     if "multi_discrete" in form:
         return spaces.MultiDiscrete(
             np.array(form["multi_discrete"], dtype=np.int64),
+            dtype=_whole_type(form),
             start=np.array(form["start"], dtype=np.int64),
         )
+    if isinstance(form.get("multi_binary"), int):
+        return spaces.MultiBinary(_shape([form["multi_binary"]])[0])
     shape = _shape(form["multi_binary"] if "multi_binary" in form else form["box"])
     if "multi_binary" in form:
         return spaces.MultiBinary(shape)
     dtype = np.dtype(str(form["dtype"]))
     low, high = (_array(form[end], shape, dtype) for end in ("low", "high"))
     return spaces.Box(low, high, shape, dtype=dtype.type)
+
+
+def _key(key: Any) -> str | int:
+    """A key of a Dict or the name of an agent: words and whole numbers are told apart."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        return int(key)
+    if isinstance(key, str):
+        return str(key)
+    raise SpaceError(
+        "this key of a Dict space has no form in JSON",
+        got=repr(key),
+        allowed="words and whole numbers",
+        fix="Name the parts of the space by words.",
+    )
+
+
+def _whole_type(form: Any) -> Any:
+    """The type of whole numbers; older descriptions do not tell it."""
+    dtype = np.dtype(str(form.get("dtype", "int64")))
+    if dtype.kind not in "iu":
+        raise SpaceError("options are whole numbers", got=str(dtype))
+    return dtype.type
 
 
 def _shape(sizes: Any) -> tuple[int, ...]:

@@ -77,6 +77,8 @@ class Loop:
         """What the last update reported."""
         self.ticks = 0
         """Steps of the vector environment."""
+        self.env_steps = 0
+        """Environment steps that each member has taken."""
         self.updates = 0
         """Updates of the learner."""
         plan = algorithm.plan
@@ -86,7 +88,9 @@ class Loop:
         else:
             self.memory = Replay(plan.capacity, env.num_slots, plan.n_step)
         self.obs: Tensor | None = None
-        """What to act on now, as the environment gave it."""
+        """What to act on now, as the environment gave it; None before the first episode."""
+        self.in_episodes = False
+        """Whether every slot is in the episode that `obs` is of; if not, new ones begin."""
         self.legal: Tensor | None = None
         """Which options are legal now, for the learner; None means all."""
         self._legal_options = LegalOptions(env.spec, binning.spec, keys.device)
@@ -106,11 +110,6 @@ class Loop:
         self._acted: Acted | None = None
         self._whole = True
         self._quickest = float("inf")  # seconds that a step of the environment took so far
-
-    @property
-    def env_steps(self) -> int:
-        """Environment steps that each member has taken."""
-        return self.ticks * self.env.num_slots
 
     def run(self, env_steps: int, watch: Callable[[Loop], bool] | None = None) -> None:
         """Goes on until each member has taken that many environment steps in all.
@@ -155,13 +154,15 @@ class Loop:
 
     def _begin_tick(self) -> None:
         """Chooses actions."""
-        if self.obs is None:
+        if not self.in_episodes:
             self.begin_episodes()
         self._seen, self._acted = self._act()
         self._bridge.expect()
 
     def _step(self, action: NDArray[np.float32]) -> StepBatch:
         """Takes them."""
+        # Until its end is taken in: if a step fails, nobody knows which slots have moved.
+        self.in_episodes = False
         begun = time.perf_counter()
         step = self.env.step(action)
         self._quickest = min(self._quickest, time.perf_counter() - begun)
@@ -170,11 +171,13 @@ class Loop:
     def _end_tick(self, step: StepBatch) -> None:
         """Learns from what came of them."""
         self.ticks += 1
+        self.env_steps += self.env.num_slots
         self.episodes.add(step, self.env_steps)
         self._bridge.load(step)
         self._whole = bool(step.valid.all())
         self._take_in()
         self.memory.count()
+        self.in_episodes = True
         self._learn_what_is_due()
 
     def _act_once(self, times: int = 1) -> tuple[Tensor, Acted]:
@@ -198,9 +201,12 @@ class Loop:
     def begin_episodes(self) -> None:
         """Starts an episode in every slot; what was going on there counts as cut off."""
         self.memory.cut()
+        if self.normaliser is not None:
+            self.normaliser.begin_episodes()
         obs = self._upload(self.env.reset())
         legal = getattr(self.env, "first_legal", None)  # of the observations just given
         self._see(obs, None if legal is None else self._upload(legal))
+        self.in_episodes = True
 
     def _see(self, obs: Tensor, legal: Tensor | None) -> None:
         """Takes in what to act on next, and what the environment allows there."""
@@ -220,14 +226,17 @@ class Loop:
     def _learn_what_is_due(self) -> None:
         plan = self.algorithm.plan
         if isinstance(self.memory, Rollout):
-            due = self.updates + int(self.memory.full)
-            if self.memory.full:
+            due = int(self.memory.full)
+            if due:
                 self._rollout = self.memory.take()
         else:
             assert isinstance(plan, ReplayPlan)
-            due = int((self.env_steps - plan.warmup) * plan.updates_per_step)
-        if due > self.updates:
-            self.learn(due - self.updates)
+            # By what was taken into memory, which is less than all steps where it began anew.
+            slots = self.env.num_slots
+            after, before = (slots * (self.memory.steps - ago) for ago in (0, 1))
+            due = _updates_by(plan, after) - _updates_by(plan, before)
+        if due:
+            self.learn(due)
 
     def learn(self, updates: int) -> None:
         """So many updates of the learner from what is in memory."""
@@ -300,17 +309,19 @@ class Loop:
 
     def state_dict(self) -> State:
         """Everything that the rest of the run depends on."""
-        counters = {"ticks": torch.tensor(self.ticks), "updates": torch.tensor(self.updates)}
+        counters = {"ticks": self.ticks, "steps": self.env_steps, "updates": self.updates}
         state: State = {
-            "counters": counters,
+            "counters": {name: torch.tensor(count) for name, count in counters.items()},
             "learner": self.algorithm.state_dict(),
             "metrics": dict(self.metrics),
             "episodes": {"table": torch.from_numpy(self.episodes.table)},
         }
         if self.normaliser is not None:
             state["normaliser"] = self.normaliser.state_dict()
-        if self.obs is not None:
-            state["memory"] = self.memory.state_dict()
+        if memory := self.memory.state_dict():
+            state["memory"] = memory
+        if self.in_episodes:
+            assert self.obs is not None
             # On a GPU what is seen next is written to the same place, so it is copied.
             state["now"] = {"obs": self.obs.clone()}
             if self.legal is not None:
@@ -326,16 +337,17 @@ class Loop:
         Where the environment could not be kept, every slot begins a new episode.
         """
         self.ticks = int(state["counters"]["ticks"])
+        self.env_steps = int(state["counters"]["steps"])
         self.updates = int(state["counters"]["updates"])
         self._act_clock.set(self.ticks)
         self._update_clock.set(self.updates)
         self.metrics = dict(state["metrics"])
         self.episodes.table = state["episodes"]["table"].cpu().numpy()
         self.load_learner(state)
-        if "memory" not in state:
-            return
-        self.memory.load_state_dict(state["memory"])
-        if "env" in state and self.env.can_snapshot:
+        if "memory" in state:
+            self.memory.load_state_dict(state["memory"])
+        self.in_episodes = "env" in state and self.env.can_snapshot
+        if self.in_episodes:
             self.env.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
             self._keep_seeing(**state["now"])
 
@@ -344,3 +356,8 @@ class Loop:
         self.algorithm.load_state_dict(state["learner"])
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
+
+
+def _updates_by(plan: ReplayPlan, steps: int) -> int:
+    """Updates that are due in all, once a member has so many steps in memory."""
+    return max(int((steps - plan.warmup) * plan.updates_per_step), 0)

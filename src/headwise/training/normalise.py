@@ -7,7 +7,7 @@ from torch import Tensor
 
 from headwise.algorithms.base import ReplayBatch
 from headwise.errors import ConfigError
-from headwise.nets.normaliser import RunningMoments
+from headwise.nets.running_moments import RunningMoments
 
 _EPSILON = 1e-8
 
@@ -104,6 +104,10 @@ class Normaliser:
                 went_on = torch.where(valid, went_on, self._so_far)
             self._so_far.copy_(went_on.masked_fill(done, 0.0))
         return self._scaled(reward)
+
+    def begin_episodes(self) -> None:
+        """Every slot is about to begin an episode, whose return is nothing so far."""
+        self._so_far.zero_()
 
     def batch(self, batch: ReplayBatch) -> ReplayBatch:
         """What was drawn from replay, (P, B, ...), as a learner is to see it now."""

@@ -49,6 +49,11 @@ class Replay:
         masks = (self._tensors[name] for name in _MASKS if name in self._tensors)
         return self._store.nbytes + sum(mask.nbytes for mask in masks)
 
+    @property
+    def steps(self) -> int:
+        """Steps of every slot that were taken in, since it began."""
+        return self._steps
+
     # --- writing --------------------------------------------------------------------------------
 
     def add(self, step: Transition) -> None:
@@ -215,7 +220,9 @@ class Replay:
     # --- keeping --------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Everything kept, each with the member axis first."""
+        """Everything kept, each with the member axis first; nothing before the first step."""
+        if not self._steps:
+            return {}
         steps = torch.full((self._next.shape[0],), self._steps, device=self._next.device)
         even = torch.full_like(steps, self._even, dtype=torch.bool)
         filled = min(self._steps, self.rows)

@@ -71,7 +71,9 @@ class Rollout:
         )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What has been taken in since the last batch."""
+        """What has been taken in since the last batch; nothing if that is nothing."""
+        if not self.size:
+            return {}
         return {name: x[:, : self.size].clone() for name, x in self._tensors.items()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

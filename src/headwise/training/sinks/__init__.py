@@ -1,4 +1,4 @@
-"""Sinks: where the numbers of a run go. One file each, all with the same three calls."""
+"""Sinks: where the numbers of a run go. One file each, all with the same four calls."""
 
 from headwise.training.sinks.base import Sink
 from headwise.training.sinks.csv import CSVSink

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from headwise.nets.normaliser import RunningMoments
+from headwise.nets.running_moments import RunningMoments
 
 
 def rows(shape, seed=0):
