@@ -1,4 +1,4 @@
-"""The page for those who come from Stable-Baselines3: its code runs, its table is the one in use."""
+"""For those who come from Stable-Baselines3: the code runs, and the table is the messages' own."""
 
 import re
 from pathlib import Path
