@@ -1,5 +1,7 @@
 import pickle
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from headwise import errors
@@ -20,6 +22,11 @@ def test_one_base_for_all_and_still_a_value_error(kind):
 
 def test_long_values_are_cut():
     assert len(str(errors.SpaceError("x", got="y" * 10_000))) < 300
+
+
+def test_values_are_shown_as_people_write_them():
+    assert str(errors.EnvError("x", got=np.int64(2))) == "x; got 2."
+    assert str(errors.EnvError("x", got=Path("a/b.zip"))) == "x; got a/b.zip."
 
 
 def test_an_error_comes_back_from_another_process_as_it_was():

@@ -5,6 +5,8 @@ Our own invariants are `assert`ed; these classes are for mistakes that come from
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 _NOTHING = object()
@@ -66,6 +68,8 @@ def _brief(value: object, limit: int = 200) -> str:
     """The repr of a value, cut in the middle when it would drown the message."""
     if isinstance(value, np.generic):
         value = value.item()  # 2, not np.int64(2)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)  # x.zip, not PosixPath('x.zip')
     text = value if isinstance(value, str) else repr(value)
     if len(text) <= limit:
         return text

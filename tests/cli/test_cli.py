@@ -9,7 +9,7 @@ from small_run import train
 import headwise as hw
 from headwise.cli import COMMANDS, bench, main
 from headwise.cli.envs import shortened
-from headwise.cli.film import with_bars
+from headwise.cli.film import check_video, with_bars
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,44 @@ def test_play_records_mp4(run, tmp_path):
     assert video.stat().st_size > 1000
 
 
+def test_play_stops_with_control_c_and_keeps_what_it_saw(run, tmp_path, monkeypatch, capsys):
+    import headwise.cli.play as play
+
+    draw, video = play.with_bars, tmp_path / "x.gif"
+    drawn = []
+
+    def pressed(*words):
+        drawn.append(1)
+        if len(drawn) == 4:
+            raise KeyboardInterrupt
+        return draw(*words)
+
+    monkeypatch.setattr(play, "with_bars", pressed)
+    assert main(["play", str(run), "--record", str(video), "--episodes", "9"]) == 130
+    assert "3 frames in" in capsys.readouterr().out
+    assert video.exists()
+
+
+def test_play_for_nobody_is_refused(run, monkeypatch, capsys):
+    import pygame
+
+    monkeypatch.delenv("SDL_VIDEODRIVER", raising=False)
+    monkeypatch.setattr(pygame.display, "get_driver", lambda: "offscreen")
+    assert main(["play", str(run)]) == 2
+    assert "there is no screen here; got offscreen. Record a video" in capsys.readouterr().err
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    assert main(["play", str(run), "--episodes", "1"]) == 0
+
+
+def test_a_video_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    video = tmp_path / "x.gif"
+    check_video(video)
+    assert not video.exists()
+    video.write_bytes(b"old")
+    check_video(video)
+    assert video.read_bytes() == b"old"
+
+
 def test_a_bar_is_as_long_as_its_share():
     frame = np.zeros((40, 600, 3), dtype=np.uint8)
     drawn = with_bars(frame, ["a", "b"], np.array([0.75, 0.25]))
@@ -128,6 +166,15 @@ def test_training_is_measured_with_its_updates(algo):
         (["eval", "nowhere"], "there is no run here"),
         (["play", "nowhere", "--record", "x.avi"], ".gif or .mp4"),
         (["envs", "Platformm"], "Did you mean 'Platform'"),
+        (["train", "CartPole-v1"], "An environment is --env CartPole-v1"),
+        (["train", "--env", "MyRobot-v0"], "or MODULE:ID of yours"),
+        (["train", "--env", "nowhere:MyRobot-v0"], "cannot import the module of 'nowhere:MyRobot"),
+        (["train", "--steps", "0"], "steps must be a count; got 0"),
+        (
+            ["play", "nowhere", "--record", "/proc/x/y.gif"],
+            "cannot write the video '/proc/x/y.gif'",
+        ),
+        (["play", "nowhere", "--episodes", "0"], "episodes must be a count"),
     ],
 )
 def test_mistakes_are_one_message_without_a_traceback(

@@ -48,7 +48,8 @@ def test_a_finished_run_says_how_to_train_longer(run, capsys):
     capsys.readouterr()
     assert resume(run) == 0
     said = capsys.readouterr().out
-    assert f"headwise train --resume {shlex.quote(str(run))} --steps 128" in said
+    longer = shlex.join(["headwise", "train", "--resume", str(run), *QUIET, "--steps", "128"])
+    assert f"Nothing was left to do. To train longer: {longer}\n" in said
     assert steps_in(run) == 64
 
 

@@ -64,8 +64,8 @@ def main(argv: Sequence[str]) -> int:
                 table.add_row(name, "", shortened(make_vec(name, [0], 1).spec), "", "")
     console.print(table)
     console.print(
-        "\nDn is a choice of n options. Scores are mean returns, of random play and the best known. "
-        "`headwise envs NAME` tells more; any Gymnasium id works too.",
+        "\nDn is a choice of n options. Scores are mean returns, of random play and of the best "
+        "known. `headwise envs NAME` tells more; any Gymnasium id works too.",
         highlight=False,
     )
     for text in missing:

@@ -46,12 +46,20 @@ def check_video(path: Path) -> None:
     require("PIL", "pillow", "pictures need Pillow")
     if path.suffix.lower() == ".mp4":
         _moviepy()
+    new = not path.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab"):
+            pass
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def write_video(path: Path, frames: Sequence[Frame], frames_per_second: int) -> None:
     """Writes frames as a GIF (Pillow), or as MP4 (moviepy)."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix.lower() == ".gif":
             from PIL import Image
 
@@ -64,7 +72,15 @@ def write_video(path: Path, frames: Sequence[Frame], frames_per_second: int) -> 
         clip.write_videofile(str(path), logger=None)
         clip.close()
     except OSError as error:
-        raise ConfigError("cannot write the video", got=f"{path}: {error}") from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"cannot write the video {str(path)!r}",
+        got=error.strerror or str(error),
+        allowed="a file in a folder that can be written to",
+    )
 
 
 def _moviepy() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from headwise.checks import checked_count, checked_seed
 from headwise.cli.film import Frame, check_video, with_bars, write_video
 from headwise.cli.flags import asked
 from headwise.cli.runs import OfRun, load_run
-from headwise.envs.render import Window
+from headwise.envs.render import Window, require
 from headwise.errors import EnvError
 
 if TYPE_CHECKING:
@@ -57,9 +58,11 @@ def main(argv: Sequence[str]) -> int:
     show: Callable[[Frame], None] = frames.append
     window = None
     if given.record is None:
+        check_screen()
         window = Window(f"Headwise: {given.run}", rate)
         show = window.show
-    returns = []
+    returns: list[float] = []
+    stopped = False
     try:
         for episode in range(given.episodes):
             total = 0.0
@@ -69,15 +72,37 @@ def main(argv: Sequence[str]) -> int:
                 if len(frames) >= given.max_frames:
                     break
             returns.append(total)
+    except KeyboardInterrupt:  # enough seen
+        stopped = True
     finally:
         env.close()
         if window is not None:
             window.close()
-    if given.record is not None:
+    if given.record is not None and frames:
         write_video(given.record, frames, rate)
         sys.stdout.write(f"{len(frames)} frames in {given.record}\n")
     sys.stdout.write(f"returns: {', '.join(f'{x:.4g}' for x in returns)}\n")
-    return 0
+    return 130 if stopped else 0
+
+
+def check_screen() -> None:
+    """Refuses to play for nobody: without a screen a window opens all the same, and shows nothing.
+
+    Who names a driver in SDL_VIDEODRIVER has thought about it.
+    """
+    if "SDL_VIDEODRIVER" in os.environ:
+        return
+    pygame = require("pygame", "pygame-ce", "a window needs pygame")
+    try:
+        pygame.display.init()
+        driver = pygame.display.get_driver()
+        pygame.display.quit()
+    except pygame.error as error:
+        driver = str(error)
+    else:
+        if driver not in ("offscreen", "dummy"):
+            return
+    raise EnvError("there is no screen here", got=driver, fix="Record a video: --record x.gif.")
 
 
 def played(agent: Agent, env: Any, given: Play, seed: int) -> Iterator[tuple[Frame, float]]:

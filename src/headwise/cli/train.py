@@ -55,15 +55,15 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         told = _stopped(checkpoint, agent.steps, shlex.join(go_on))
         raise KeyboardInterrupt(told) from None
-    sys.stdout.write(f"{agent.steps:,} steps of {len(agent.seeds)} seeds are in {run}\n")
-    quoted = shlex.quote(run)
+    number, env = len(agent.seeds), asked.environment.env
+    named = ["--env", env] if ":" in env else []
+    told = f"{agent.steps:,} steps of {number} seed{'s' * (number > 1)} are in {run}\n"
     if agent.steps == before:
-        sys.stdout.write(
-            "Nothing was left to do. To train longer: "
-            f"headwise train --resume {quoted} --steps {2 * before}\n"
-        )
+        longer = shlex.join([*go_on, "--steps", str(2 * before)])
+        told += f"Nothing was left to do. To train longer: {longer}\n"
     else:
-        sys.stdout.write(f"To measure or watch them: headwise eval {quoted}, or play.\n")
+        told += f"To measure them: {shlex.join(['headwise', 'eval', run, *named])}\n"
+    sys.stdout.write(told)
     return 0
 
 

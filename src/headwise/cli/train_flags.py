@@ -111,7 +111,13 @@ def parse(argv: Sequence[str]) -> Asked:
     """
     algorithm = algorithms.get(value_of(argv, "algo") or Run.algo)
     factorization = factorizations.get(value_of(argv, "factorization") or Run.factorization)
-    given = frozenset(words_by_flag(argv)) - {""}
+    given = frozenset(words_by_flag(argv))
+    if "" in given:
+        raise ConfigError(
+            "a word without a flag",
+            got=argv[0],
+            fix=f"An environment is --env {argv[0]}, the folder of a run --resume {argv[0]}.",
+        )
     kinds: dict[str, Any] = {
         **_GROUPS, algorithm.name: algorithm, factorization.name: factorization
     }  # fmt: skip
@@ -128,6 +134,7 @@ def parse(argv: Sequence[str]) -> Asked:
     )
     if "resume" in given:
         _check_resume(given)
+    checked_count("steps", found["run"].steps)
     return Asked(
         **{name: found[name] for name in _GROUPS},
         algorithm=found[algorithm.name],
