@@ -93,6 +93,17 @@ def setting_cases():
     }
     for name, value in words.items():
         yield Bad("settings", f"ppo {name}={value!r}", lambda _, n=name, v=value: trained(**{n: v}))
+    for algo, name, value in (
+        ("ppo", "hidden", 64),
+        ("ppo", "critic_hidden", 64),
+        ("dqn", "branch_width", 0),
+        ("sac", "order", 1),
+    ):
+        yield Bad(
+            "settings",
+            f"{algo} {name}={value}",
+            lambda _, a=algo, n=name, v=value: trained(algo=a, factorization="ar", **{n: v}),
+        )
     for name in (
         "learning_rate",
         "n_steps",
@@ -353,6 +364,12 @@ def outcome(case):
     return None
 
 
+def row(case, error):
+    """The line of the table, up to the message."""
+    what = case.what.replace("|", "\\|").replace("\0", "\\0")
+    return f"| {case.group} | `{what}` | {type(error).__name__} |"
+
+
 def main():
     """Writes the table."""
     rows = []
@@ -360,12 +377,12 @@ def main():
         error = outcome(case)
         text = re.sub(r"/tmp/[\w/]+", "FOLDER", str(error)).replace("|", "\\|").replace("\n", " ")
         text = re.sub(r"0x[0-9a-f]+", "0x...", text)
-        what = case.what.replace("|", "\\|").replace("\0", "\\0")
-        rows.append(f"| {case.group} | `{what}` | {type(error).__name__} | {text[:220]} |")
+        rows.append(f"{row(case, error)} {text[:220]} |")
     TABLE.write_text(
         "# Bad inputs\n\n"
-        f"{len(rows)} things that a user should not do, and what each one gets. "
-        "A test does all of them and fails if one ends in anything but an error of ours.\n"
+        "This page is to judge by, and to search in, not to read: what Headwise says to "
+        f"{len(rows)} things that nobody should do to it. A test does them all. It fails if one "
+        "ends in anything but an error of ours, or if it is not on this page with that error.\n\n"
         "Made by `python tests/agent/bad_inputs.py`.\n\n"
         "| group | input | error | message |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )

@@ -104,6 +104,7 @@ def test_play_for_nobody_is_refused(run, monkeypatch, capsys):
     assert main(["play", str(run)]) == 2
     assert "there is no screen here; got offscreen. Record a video" in capsys.readouterr().err
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr("headwise.envs.render.Window.show", lambda *_: None)  # at its own pace
     assert main(["play", str(run), "--episodes", "1"]) == 0
 
 
