@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import logging
+import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
+from weakref import WeakSet
 
 import gymnasium as gym
 import numpy as np
@@ -33,6 +37,8 @@ _KINDS = (
     "that makes one"
 )
 _CALLABLE = "Hand over what makes it: the class, or `lambda: MyEnv(...)`."
+_told: WeakSet[gym.Env[Any, Any]] = WeakSet()  # of whom users know that they differ from their spec
+logger = logging.getLogger("headwise")
 
 
 def foreign_env(
@@ -43,7 +49,8 @@ def foreign_env(
     Args:
         env: An id of Headwise or of Gymnasium; a Gymnasium environment or vector environment; a
             PettingZoo ParallelEnv; or a callable that makes one of these. A lone environment is
-            made anew for every slot, so it must have a `spec`, unless there is one slot only.
+            made anew from its `spec` for every slot; for one member with one slot, and where it
+            cannot be made anew, it is used itself.
         seeds: One seed for each member.
         num_slots: Environment slots of each member; None takes as many as a vector environment has
             for each, and otherwise 16.
@@ -100,7 +107,7 @@ def wrap(
     name = _name_of(env)
     check_population(name, seeds, DEFAULT_SLOTS if num_slots is None else num_slots)
     seeds = [int(seed) for seed in seeds]
-    make, first = _maker(name, env, settings, lone=len(seeds) == 1 and num_slots in (None, 1))
+    make, first = _maker(name, env, settings, itself=is_itself(env, len(seeds), num_slots))
     coded = partial(EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks)
     if isinstance(first, VectorEnv):
         ports, codec, slots = _vectors(name, first, make, len(seeds), num_slots, autoreset, coded)
@@ -123,7 +130,22 @@ def wrap(
 # --- what was handed over -------------------------------------------------------------------------
 
 
-def _maker(name: str, env: Any, settings: dict[str, Any], *, lone: bool) -> tuple[Make, Any]:
+def is_itself(env: Any, num_members: int, num_slots: int | None) -> bool:
+    """Whether the object handed over is the one that is stepped, so that there is no other."""
+    if isinstance(env, VectorEnv):
+        return True
+    if not isinstance(env, gym.Env) and not _is_team(env):
+        return False
+    return num_members == 1 and (num_slots == 1 or (num_slots is None and not _can_be_made(env)))
+
+
+def _can_be_made(env: Any) -> bool:
+    """Whether its spec says how to make it, with all wrappers around it."""
+    spec = env.spec if isinstance(env, gym.Env) else None
+    return spec is not None and all(w.kwargs is not None for w in spec.additional_wrappers)
+
+
+def _maker(name: str, env: Any, settings: dict[str, Any], *, itself: bool) -> tuple[Make, Any]:
     """What makes one more, and the first."""
     if isinstance(env, VectorEnv | gym.Env) or _is_team(env):
         if settings:
@@ -132,21 +154,56 @@ def _maker(name: str, env: Any, settings: dict[str, Any], *, lone: bool) -> tupl
                 got=sorted(settings),
                 fix=_CALLABLE,
             )
-        spec = env.spec if isinstance(env, gym.Env) else None
-        if isinstance(env, VectorEnv) or (lone and spec is None):
+        if itself:
             return partial(_another, name), env
-        if spec is None:
-            raise EnvError(
-                f"{name}: one environment cannot serve several slots, and it has no `spec` to make "
-                "more by",
-                allowed="one member with one slot",
-                fix=_CALLABLE,
-            )
-        env = partial(gym.make, spec, disable_env_checker=True)
-    elif not callable(env):
+        if not _can_be_made(env):
+            raise _only_one(name, env)
+        make = partial(_made, name, partial(gym.make, env.spec, disable_env_checker=True))
+        first = make()
+        _tell_of_changes(name, env, first)
+        return make, first
+    if not callable(env):
         raise EnvError("this is no environment", got=env, allowed=_KINDS)
     make = partial(_made, name, partial(env, **settings))
     return make, make()
+
+
+def _only_one(name: str, env: Any) -> EnvError:
+    """An environment that several slots cannot share and nobody can make anew."""
+    spec = env.spec if isinstance(env, gym.Env) else None
+    wrappers = () if spec is None else spec.additional_wrappers
+    silent = [wrapper.name for wrapper in wrappers if wrapper.kwargs is None]
+    why = f"the wrapper {silent[-1]} does not say how it was made" if silent else "it has no `spec`"
+    fix = (
+        f"Hand over what makes it: `lambda: {silent[-1]}(gym.make(...))`." if silent else _CALLABLE
+    )
+    return EnvError(
+        f"{name}: one environment cannot serve several slots, and more cannot be made: {why}",
+        allowed="one member with one slot (seeds=1, num_envs=1)",
+        fix=fix,
+    )
+
+
+def _tell_of_changes(name: str, given: gym.Env[Any, Any], made: gym.Env[Any, Any]) -> None:
+    """Says which plain attributes of an environment are others in those made from its spec."""
+    ours, theirs = vars(made.unwrapped), vars(given.unwrapped)
+    changed = [
+        f"{attribute}={ours[attribute]!r} and not {value!r}"
+        for attribute, value in theirs.items()
+        if isinstance(value, bool | int | float | str)
+        and not attribute.startswith("_")
+        and isinstance(ours.get(attribute), bool | int | float | str)
+        and ours[attribute] != value
+    ]
+    if changed and given not in _told:
+        _told.add(given)
+        logger.warning(
+            "%s: every slot has an environment made from the spec of the one handed over, with %s. "
+            "Hand over a callable that makes it as you want it, or use the one itself: seeds=1, "
+            "num_envs=1.",
+            name,
+            ", ".join(changed),
+        )
 
 
 def _made(name: str, make: Make) -> Any:
@@ -219,7 +276,8 @@ def _replicated(
 ) -> VectorEnv[Any, Any, Any]:
     if vectorization == "async":
         first.close()
-        return AsyncVectorEnv([make] * number, autoreset_mode=AutoresetMode.DISABLED)
+        making = partial(_deaf, os.getpid(), make)
+        return AsyncVectorEnv([making] * number, autoreset_mode=AutoresetMode.DISABLED)
     slots = [first, *(make() for _ in range(number - 1))]
     if len({id(getattr(slot.env, "unwrapped", slot.env)) for slot in slots}) < number:
         raise EnvError(
@@ -235,6 +293,13 @@ def _replicated(
 
 def _itself(slot: Slot) -> Slot:
     return slot
+
+
+def _deaf(parent: int, make: Callable[[], Slot]) -> Slot:
+    """A slot in a process that leaves Ctrl-C to the one that trains, which saves and closes it."""
+    if os.getpid() != parent:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return make()
 
 
 # --- vector environments --------------------------------------------------------------------------
@@ -258,7 +323,8 @@ def _vectors(
             f"{name} has {first.num_envs} environments",
             got=f"{num_members} members with {wanted} slots each",
             allowed="as many as all members have slots" if given else "as many as a member's slots",
-            fix="Choose num_slots to fit, or hand over a callable that makes one for each member.",
+            fix="Leave out num_envs, choose it to fit, or hand over a callable that makes one for "
+            "each member.",
         )
     vectors = [first] if given else [first, *(make() for _ in range(num_members - 1))]
     if len({id(vector) for vector in vectors}) < len(vectors):

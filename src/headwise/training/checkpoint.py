@@ -13,6 +13,7 @@ import json
 import os
 import re
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -124,14 +125,21 @@ def _refuse_writing(path: Path, error: Exception) -> NoReturn:
     ) from error
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Reads a file that may be anything; what is not a whole checkpoint is refused."""
+def read_checkpoint(
+    path: str | os.PathLike[str], only: Collection[str] | None = None
+) -> Checkpoint:
+    """Reads a file that may be anything; what is not a whole checkpoint is refused.
+
+    Args:
+        path: The file.
+        only: The parts to read, if the others are not needed.
+    """
     name = repr(str(path))
     if not isinstance(path, str | bytes | os.PathLike):
         raise CheckpointError("a checkpoint is a file", got=repr(path), allowed="a path")
     try:
         with open(path, "rb") as file:
-            return _read_zip(file, name)
+            return _read_zip(file, name, only)
     except FileNotFoundError as error:
         raise CheckpointError(f"there is no checkpoint at {name}", fix="Check the path.") from error
     except (OSError, ValueError, TypeError) as error:
@@ -142,7 +150,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         ) from error
 
 
-def _read_zip(file: Any, name: str) -> Checkpoint:
+def _read_zip(file: Any, name: str, only: Collection[str] | None) -> Checkpoint:
     size = os.fstat(file.fileno()).st_size
     tensors: dict[str, dict[str, Tensor]] = {}
     try:
@@ -154,6 +162,8 @@ def _read_zip(file: Any, name: str) -> Checkpoint:
             if sorted([*info["entries"], _INFO]) != sorted(stems):
                 raise _untrusted(name, "entries that are missing or too many")
             for stem in info["entries"]:
+                if only is not None and stem.split("/")[0] not in only:
+                    continue
                 arrays = safetensors.numpy.load(archive.read(f"{stem}.safetensors"))
                 part = tensors.setdefault(stem.split("/")[0], {})
                 part |= {n: torch.from_numpy(np.array(x)) for n, x in arrays.items()}
