@@ -1,8 +1,11 @@
+import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
 from small_agents import Countdown, small_agent, states_equal
 
 import headwise as hw
+from headwise.training import evaluate as module
 from headwise.training.evaluate import fresh_seeds, interquartile_mean
 
 
@@ -68,6 +71,68 @@ def test_short_episodes_are_not_counted_twice():
     assert found.lengths.shape == (1, 8)
     assert found.returns.sum() == found.lengths.sum()  # a reward of one for each step
     assert found.lengths.max() > 2 * found.lengths.min()
+
+
+def two_at_once():
+    return gym.vector.SyncVectorEnv([Countdown] * 2, autoreset_mode="SameStep")
+
+
+@pytest.mark.parametrize("make", [Countdown, two_at_once])
+def test_the_only_environment_there_is_plays_the_same_episodes_at_every_call(make):
+    agent = hw.Agent("ppo", make(), hidden=(8,), rollout=16).learn(40, progress=False)
+    first, again, other = agent.evaluate(20), agent.evaluate(20), agent.evaluate(20, seed=1)
+    np.testing.assert_array_equal(first.returns, again.returns)
+    assert not np.array_equal(first.returns, other.returns)
+    agent.learn(40, progress=False)
+    np.testing.assert_array_equal(first.returns, agent.evaluate(20).returns)
+    by_name = hw.Agent("ppo", Countdown, hidden=(8,), rollout=16, num_envs=agent.plan.num_envs)
+    np.testing.assert_array_equal(first.returns, by_name.evaluate(20).returns)
+    agent.member(0).evaluate(20)  # in the same environment
+
+
+class Endless(gym.Env):
+    """Pays the number of the step; an episode never ends, unless it is of odd number."""
+
+    observation_space = spaces.Box(0, 1, (1,))
+    action_space = spaces.Discrete(2)
+    episode = -1
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        self.episode += 1
+        return np.zeros(1, dtype=np.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        over = self.episode % 2 == 1 and self.time == 2
+        return np.zeros(1, dtype=np.float32), float(self.time), over, False, {}
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_an_episode_without_end_can_be_cut_short(num_envs):
+    agent = hw.Agent("ppo", Endless, num_envs=num_envs, hidden=(8,))
+    found = agent.evaluate(5, max_steps=4)
+    # 1 + 2 + 3 + 4 where it was cut; 1 + 2 in the episode after the reset, which ends by itself.
+    expected = {1: ([10, 3, 10, 3, 10], [4, 2, 4, 2, 4]), 2: ([10, 10, 3, 3, 10], [4, 4, 2, 2, 4])}
+    assert found.returns.tolist() == [expected[num_envs][0]]
+    assert found.lengths.tolist() == [expected[num_envs][1]]
+
+
+def test_cutting_changes_nothing_where_episodes_are_shorter():
+    agent = small_agent().learn(100, progress=False)
+    found = agent.evaluate(9)
+    np.testing.assert_array_equal(found.returns, agent.evaluate(9, max_steps=10_000).returns)
+    assert (agent.evaluate(9, max_steps=2).lengths <= 2).all()
+    with pytest.raises(hw.ConfigError, match="max_steps"):
+        agent.evaluate(9, max_steps=0)
+
+
+def test_an_episode_that_may_never_end_is_pointed_out_once(monkeypatch, caplog):
+    monkeypatch.setattr(module, "ENDLESS", 50)
+    agent = hw.Agent("ppo", Endless, num_envs=2, hidden=(8,))
+    agent.evaluate(2, max_steps=200)
+    assert caplog.text.count("has taken 50 steps") == 1
+    assert "max_steps=1000" in caplog.text
 
 
 @pytest.mark.parametrize("episodes", [0, -1, 2.5, "many", True, None])

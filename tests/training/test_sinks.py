@@ -77,8 +77,20 @@ def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(kind, tmp_path)
     write(make(tmp_path / name), 300, 400, start=200)
     assert sorted({row[0] for row in read(tmp_path / name)}) == [100, 200, 300, 400]
     assert len(read(tmp_path / name)) == 4 * len(EXPECTED)
-    write(make(tmp_path / name), 100)  # from the start: the old run is gone
+    write(make(tmp_path / name), 100)  # resumed before the first checkpoint: all is taken back
     assert read(tmp_path / name) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", [*FILES, "tensorboard"])
+def test_the_numbers_of_another_run_are_noticed(kind, tmp_path):
+    make, name, _ = FILES.get(kind, (hw.TensorBoardSink, "x", None))
+    make(tmp_path / name).check_unused()
+    write(make(tmp_path / name))  # a run that ended before its first report
+    if kind != "tensorboard":
+        make(tmp_path / name).check_unused()
+    write(make(tmp_path / name), 100)
+    with pytest.raises(hw.ConfigError, match=r"another run already; got .*Agent\.load"):
+        make(tmp_path / name).check_unused()
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from headwise.agent.face import Face
 from headwise.agent.importance import head_importance
 from headwise.agent.late_env import LateEnv
+from headwise.agent.learning import train
 from headwise.agent.place import chosen_device
 from headwise.agent.plan import Plan, checked_count
 from headwise.agent.ship import export_member
@@ -25,8 +27,7 @@ from headwise.errors import ConfigError, EnvError
 from headwise.factorizations import Factorization
 from headwise.population import Keys
 from headwise.training.build import make_loop
-from headwise.training.callbacks import Callback, Watch
-from headwise.training.checkpoint_saver import Saver
+from headwise.training.callbacks import Callback
 from headwise.training.device import AUTO
 from headwise.training.evaluate import (
     Evaluation,
@@ -105,6 +106,7 @@ class Agent:
         self._world, self._env = world, env
         self._scores: FloatArray | None = None  # of the last evaluation
         self._draws = 0
+        self._was_loaded = False
         self._loop = self._make_loop()
 
     def _make_loop(self) -> Loop:
@@ -179,7 +181,8 @@ class Agent:
         """Trains every member for so many more environment steps; called again, it goes on.
 
         Ctrl-C ends the run after the current step, saves the checkpoint if there is one, and says
-        how to go on.
+        how to go on. A checkpoint that is further than this agent is not replaced, and a sink that
+        holds another run is not written to.
 
         Args:
             steps: Environment steps of each member. The first call also sets what schedules are
@@ -194,28 +197,20 @@ class Agent:
         target = self._target(steps)
         checked_count("checkpoint_every", checkpoint_every)
         log_every = checked_count("log_every", log_every) or max(1000, target // 200)
-        saver = None
-        if checkpoint is not None:
-            saver = Saver(lambda: self.save(checkpoint), checkpoint_every, self.steps)
-            saver.finish()  # an unwritable path is found now, not after a night
         title = f"{self.plan.config.name} {self.plan.factorization.name}"
-        watch = Watch(
+        self._scores = None
+        train(
             self._loop,
             target,
-            sinks=sinks,
-            callbacks=callbacks,
+            save=lambda: self.save(checkpoint or ""),
+            is_new=self.steps == 0 and not self._was_loaded,
             progress=Progress(title) if progress else None,
-            saver=saver,
+            callbacks=callbacks,
+            sinks=sinks,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
             log_every=log_every,
         )
-        self._scores = None
-        with watch:
-            self._loop.run(target, watch)
-            watch.finish()
-        if saver is not None:
-            saver.finish()
-        if watch.interrupted:
-            raise KeyboardInterrupt(self._how_to_go_on(target, checkpoint))
         return self
 
     def _target(self, steps: int | None) -> int:
@@ -231,13 +226,6 @@ class Agent:
             self._loop = self._make_loop()
             load_state(self._loop, learned, learner_only=True)
         return self.steps + more
-
-    def _how_to_go_on(self, target: int, checkpoint: str | os.PathLike[str] | None) -> str:
-        done = f"stopped at {self.steps:,} of {target:,} steps"
-        if checkpoint is None:
-            return f"{done}; agent.learn({max(target - self.steps, 1)}) goes on"
-        path = os.fspath(checkpoint)
-        return f"{done} and saved; go on with Agent.load({path!r}).learn()"
 
     # --- acting ---------------------------------------------------------------------------------
 
@@ -279,32 +267,52 @@ class Agent:
         return shares if shares is None or batched else shares[0]
 
     def evaluate(
-        self, episodes: int = 20, *, deterministic: bool = True, seed: int = 0
+        self,
+        episodes: int = 20,
+        *,
+        deterministic: bool = True,
+        seed: int = 0,
+        max_steps: int | None = None,
     ) -> Evaluation:
         """What every member scores in new episodes, which are the same at every call.
+
+        An environment that was handed over made, and is the only one, is reset for it; training
+        then goes on there with new episodes.
 
         Args:
             episodes: Episodes of each member.
             deterministic: Whether the best action is taken, or one drawn from the policy.
             seed: Another number gives other episodes.
+            max_steps: The longest episode: what it has earned by then counts. None waits for its
+                end, and warns after 100,000 steps.
         """
         checked_count("episodes", episodes)
+        checked_count("max_steps", max_steps)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ConfigError("seed is no whole number", got=seed, allowed="from 0 to 2^63 - 1")
-        world, loop = self.world, self._loop
-        if world.is_alone:  # played in the environment of training, which then begins anew
-            env, loop.in_episodes = self._env, False
-        else:
-            seeds = fresh_seeds(loop.keys, _EVALUATE, seed)
-            env = world.vec(seeds, self.plan.num_envs)
-        try:
-            with training_threads(len(self.seeds), loop.keys.device):
-                found = evaluate_loop(loop, env, episodes, deterministic=deterministic)
-        finally:
-            if env is not self._env:
-                env.close()
+        with self._stage(fresh_seeds(self._loop.keys, _EVALUATE, seed)) as env:
+            found = evaluate_loop(
+                self._loop, env, episodes, deterministic=deterministic, max_steps=max_steps
+            )
         self._scores = found.scores
         return found
+
+    @contextmanager
+    def _stage(self, seeds: Sequence[int]) -> Iterator[VecEnv]:
+        """An environment to play in, whose episodes follow from the seeds."""
+        world, loop, slots = self.world, self._loop, self.plan.num_envs
+        with training_threads(len(self.seeds), loop.keys.device):
+            if not world.is_alone(len(self.seeds), slots):
+                with closing(world.vec(seeds, slots)) as env:
+                    yield env
+                return
+            only: Any = self._env
+            loop.in_episodes = False
+            only.reseed(seeds)
+            try:
+                yield only
+            finally:
+                only.reseed(fresh_seeds(loop.keys, _RESUME, loop.ticks))
 
     def member(self, member: int) -> Agent:
         """One member as an agent of its own, with what it has learned but without its memory."""
@@ -361,6 +369,7 @@ class Agent:
             face.check(vec)
             agent._begin(plan, world, vec, face)
         load_state(agent._loop, state)
+        agent._was_loaded = True
         if "scores" in state:
             agent._scores = state["scores"]["scores"].cpu().numpy()
         return agent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,11 @@ class LateEnv:
     def first_legal(self) -> Any:
         """The mask of the observations that `reset` returned, if there is one."""
         return getattr(self._env, "first_legal", None)
+
+    def reseed(self, seeds: Sequence[int]) -> None:
+        """Lets the next `reset` begin the randomness of every slot anew, by its member's seed."""
+        env: Any = self._opened()
+        env.reseed(seeds)
 
     def reset(self) -> NDArray[np.float32]:
         """Makes the environment if need be, and starts an episode in every slot."""

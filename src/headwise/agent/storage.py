@@ -73,6 +73,23 @@ def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
     return Parts(plan, face, World.from_json(info.get("env")), state)
 
 
+def held_steps(path: str | os.PathLike[str]) -> int:
+    """Environment steps of the checkpoint at a path; 0 where there is none."""
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return 0
+    try:
+        info, tensors = read_checkpoint(path, only=("counters",))
+        counters = tensors["counters"]
+        _count_steps(Plan.from_json(info.get("plan"), "cpu"), counters)
+        return int(counters["steps"])
+    except (CheckpointError, KeyError) as error:
+        raise CheckpointError(
+            f"there is another file at {os.fspath(path)!r}, which is no checkpoint",
+            got=(str(error) or repr(error)).rstrip("."),
+            fix="Choose another path, or delete it.",
+        ) from error
+
+
 def load_state(loop: Loop, state: State, *, learner_only: bool = False) -> None:
     """Puts a state that may be anything into a loop, or says why it does not fit."""
     wanted = loop.state_dict()

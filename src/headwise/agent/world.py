@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 
 from headwise.agent.face import Face
-from headwise.envs.foreign import foreign_env
+from headwise.envs.foreign import foreign_env, is_itself
 from headwise.envs.make import env_names, plain_name
 from headwise.envs.registration import env_id
 from headwise.envs.types import VecEnv
@@ -43,12 +43,9 @@ class World:
         """Whether it is one of the environments that come with Headwise, by name."""
         return isinstance(self.env, str) and plain_name(self.env) in env_names()
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether it was handed over as it is, so that there will never be a second one."""
-        if isinstance(self.env, gym.Env):
-            return self.env.spec is None
-        return not callable(self.env) and not isinstance(self.env, str)
+    def is_alone(self, num_members: int, num_slots: int) -> bool:
+        """Whether it was handed over and is used itself, so that there is never a second one."""
+        return is_itself(self.env, num_members, num_slots)
 
     def face(self, env: VecEnv) -> Face:
         """How the environment itself speaks."""

@@ -63,7 +63,7 @@ def kept_in(checkpoint: Path) -> Kept:
     """A look into a checkpoint; nothing in it is made or run."""
     from headwise.training.checkpoint import read_checkpoint
 
-    info, tensors = read_checkpoint(checkpoint, parts=("counters",))
+    info, tensors = read_checkpoint(checkpoint, only=("counters",))
     try:
         steps = int(tensors["counters"]["ticks"]) * int(info["plan"]["num_envs"])
         env = info.get("env")

@@ -66,13 +66,16 @@ class ForeignVecEnv:
         self._return = np.zeros((self.num_members, num_slots))
         self._length = np.zeros((self.num_members, num_slots), dtype=np.int32)
         self._tells_state: bool | None = None
-        self._closed = False
-        self._needs = f"{name}: step before reset"
+        self._begun = self._closed = False
+
+    def reseed(self, seeds: Sequence[int]) -> None:
+        """Lets the next `reset` begin the randomness of every slot anew, by its member's seed."""
+        assert len(seeds) == self.num_members
+        self._seeds = slot_seeds(seeds, self.num_slots)
 
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, O)."""
-        if self._closed:
-            raise EnvError(f"{self.name}: it is closed", fix="Make a new one.")
+        self._check_open()
         seeds, self._seeds = self._seeds, None  # a second time, randomness goes on
         masks = []
         for port, rows, part in zip(self._ports, self._rows, self._by_port, strict=True):
@@ -83,13 +86,14 @@ class ForeignVecEnv:
         self._take_first_masks(masks)
         if self._tells_state is None:
             self._tells_state = all(saved is not None for saved in self._saved())
-        self._needs = ""
+        self._begun = True
         return self._batch.obs
 
     def step(self, action: NDArray[np.float32]) -> StepBatch:
         """One step of every slot, with actions (P, E, H) in the learner's form."""
-        if self._needs:
-            raise EnvError(self._needs, fix="Call reset() first.")
+        self._check_open()
+        if not self._begun:
+            raise EnvError(f"{self.name}: step before reset", fix="Call reset() first.")
         batch = self._batch
         shape = (self.num_members, self.num_slots, self.spec.num_heads)
         if action.shape != shape:
@@ -128,7 +132,8 @@ class ForeignVecEnv:
 
     def snapshot(self) -> bytes:
         """The whole state of every slot, as their environments tell it."""
-        if self._needs:
+        self._check_open()
+        if not self._begun:
             raise EnvError(f"{self.name}: snapshot before reset", fix="Call reset() first.")
         blobs = [blob for blob in self._saved() if blob is not None]
         if len(blobs) < self._return.size:
@@ -158,7 +163,11 @@ class ForeignVecEnv:
         """Closes every environment."""
         for port in self._ports:
             port.close()
-        self._closed, self._needs = True, f"{self.name}: it is closed"
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EnvError(f"{self.name}: it is closed", fix="Make a new one.")
 
     # --- what a step leaves behind --------------------------------------------------------------
 

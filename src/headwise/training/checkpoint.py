@@ -126,21 +126,20 @@ def _refuse_writing(path: Path, error: Exception) -> NoReturn:
 
 
 def read_checkpoint(
-    path: str | os.PathLike[str], parts: Collection[str] | None = None
+    path: str | os.PathLike[str], only: Collection[str] | None = None
 ) -> Checkpoint:
     """Reads a file that may be anything; what is not a whole checkpoint is refused.
 
     Args:
         path: The file.
-        parts: Which of its tensors are wanted, for a look that need not read gigabytes; None is
-            all of them.
+        only: The parts to read, if the others are not needed.
     """
     name = repr(str(path))
     if not isinstance(path, str | bytes | os.PathLike):
         raise CheckpointError("a checkpoint is a file", got=repr(path), allowed="a path")
     try:
         with open(path, "rb") as file:
-            return _read_zip(file, name, parts)
+            return _read_zip(file, name, only)
     except FileNotFoundError as error:
         raise CheckpointError(f"there is no checkpoint at {name}", fix="Check the path.") from error
     except (OSError, ValueError, TypeError) as error:
@@ -151,7 +150,7 @@ def read_checkpoint(
         ) from error
 
 
-def _read_zip(file: Any, name: str, parts: Collection[str] | None) -> Checkpoint:
+def _read_zip(file: Any, name: str, only: Collection[str] | None) -> Checkpoint:
     size = os.fstat(file.fileno()).st_size
     tensors: dict[str, dict[str, Tensor]] = {}
     try:
@@ -163,12 +162,11 @@ def _read_zip(file: Any, name: str, parts: Collection[str] | None) -> Checkpoint
             if sorted([*info["entries"], _INFO]) != sorted(stems):
                 raise _untrusted(name, "entries that are missing or too many")
             for stem in info["entries"]:
-                part = stem.split("/")[0]
-                if parts is not None and part not in parts:
+                if only is not None and stem.split("/")[0] not in only:
                     continue
                 arrays = safetensors.numpy.load(archive.read(f"{stem}.safetensors"))
-                named = tensors.setdefault(part, {})
-                named |= {n: torch.from_numpy(np.array(x)) for n, x in arrays.items()}
+                part = tensors.setdefault(stem.split("/")[0], {})
+                part |= {n: torch.from_numpy(np.array(x)) for n, x in arrays.items()}
     except CheckpointError:
         raise
     except (zipfile.BadZipFile, EOFError) as error:

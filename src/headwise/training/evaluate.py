@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.envs.types import VecEnv
+from headwise.envs.types import StepBatch, VecEnv
 from headwise.errors import ConfigError
 from headwise.population import Keys, Stream
 from headwise.training.legal import LegalOptions
@@ -18,6 +19,9 @@ FloatArray = NDArray[np.float64]
 
 RESAMPLES = 2000
 """Bootstrap samples of an interval."""
+ENDLESS = 100_000
+"""Steps after which an episode is pointed out: it may be one that never ends."""
+logger = logging.getLogger("headwise")
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,12 @@ def interquartile_mean(values: FloatArray) -> FloatArray:
 
 
 def evaluate_loop(
-    loop: Loop, env: VecEnv, episodes: int, *, deterministic: bool = True
+    loop: Loop,
+    env: VecEnv,
+    episodes: int,
+    *,
+    deterministic: bool = True,
+    max_steps: int | None = None,
 ) -> Evaluation:
     """Plays episodes with what a loop has learned, in an environment of its own.
 
@@ -93,29 +102,95 @@ def evaluate_loop(
         env: Where, with as many members.
         episodes: Episodes of each member.
         deterministic: Whether the best action is taken, or one drawn from the policy.
+        max_steps: The longest episode; what it has earned by then is its return.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
         raise ConfigError(
             "episodes is no number of episodes", got=episodes, allowed="whole numbers from 1"
         )
-    members, slots = env.num_members, min(env.num_slots, episodes)
+    slots = min(env.num_slots, episodes)
     quota = np.full(env.num_slots, 0)
     quota[:slots] = episodes // slots + (np.arange(slots) < episodes % slots)
-    count = np.zeros((members, env.num_slots), dtype=int)
-    returns: list[list[float]] = [[] for _ in range(members)]
-    lengths: list[list[float]] = [[] for _ in range(members)]
-    player = Player(loop)
-    obs, legal, tick = env.reset(), getattr(env, "first_legal", None), 0
-    while (count < quota).any():
+    tally = _Tally(quota, env.num_members, max_steps)
+    player, tick = Player(loop), 0
+    while not tally.done:
+        if tally.is_waiting:
+            obs, legal = env.reset(), getattr(env, "first_legal", None)
+            tally.begin()
         step = env.step(player.act(obs, legal, None if deterministic else tick))
         obs, legal = step.obs, step.legal
-        ended = (step.terminated | step.truncated) & step.valid & (count < quota)
-        for member, slot in np.argwhere(ended):
-            returns[member].append(float(step.episode_return[member, slot]))
-            lengths[member].append(float(step.episode_length[member, slot]))
-        count += ended
+        tally.add(step)
         tick += 1
-    return Evaluation(loop.keys.seeds, np.array(returns), np.array(lengths))
+    return Evaluation(loop.keys.seeds, np.array(tally.returns), np.array(tally.lengths))
+
+
+class _Tally:
+    """The episodes that count: who has played how many, and what they earned.
+
+    An environment can only be reset as a whole. A slot whose episode was cut short waits until no
+    other has an episode to finish.
+
+    Args:
+        quota: Episodes of each slot, (E,).
+        num_members: Members (P).
+        max_steps: Steps after which an episode is cut short.
+    """
+
+    def __init__(self, quota: NDArray[np.int_], num_members: int, max_steps: int | None) -> None:
+        self._quota, self._max_steps = quota, max_steps
+        shape = (num_members, len(quota))
+        self._count = np.zeros(shape, dtype=int)
+        self._return, self._length = np.zeros(shape), np.zeros(shape, dtype=int)
+        self._waits = np.ones(shape, dtype=np.bool_)
+        self._warned = False
+        self.returns: list[list[float]] = [[] for _ in range(num_members)]
+        """Of each member's episodes, in the order in which they ended."""
+        self.lengths: list[list[float]] = [[] for _ in range(num_members)]
+
+    @property
+    def done(self) -> bool:
+        """Whether every slot has played its episodes."""
+        return bool((self._count >= self._quota).all())
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nothing goes on before the environment is reset."""
+        return bool((self._waits | (self._count >= self._quota)).all())
+
+    def begin(self) -> None:
+        """Every slot begins an episode."""
+        self._return[...] = self._length[...] = 0
+        self._waits[...] = False
+
+    def add(self, step: StepBatch) -> None:
+        """Takes note of what ended in a step."""
+        self._return += np.where(step.valid, step.reward, 0.0)
+        self._length += step.valid
+        ended = (step.terminated | step.truncated) & step.valid
+        cut = np.zeros_like(ended)
+        if self._max_steps is not None:
+            cut = (self._length >= self._max_steps) & ~ended
+        counts = (ended | cut) & ~self._waits & (self._count < self._quota)
+        for member, slot in np.argwhere(counts):
+            whole = step.episode_return if ended[member, slot] else self._return
+            self.returns[member].append(float(whole[member, slot]))
+            self.lengths[member].append(float(self._length[member, slot]))
+        self._count += counts
+        self._waits |= cut
+        self._return[ended] = 0.0
+        self._length[ended] = 0
+        self._point_out_endless()
+
+    def _point_out_endless(self) -> None:
+        going = ~self._waits & (self._count < self._quota)
+        if self._warned or not (self._length[going] >= ENDLESS).any():
+            return
+        self._warned = True
+        logger.warning(
+            "An episode of the evaluation has taken %d steps. If it never ends, give the longest: "
+            "evaluate(max_steps=1000), or put a TimeLimit around the environment.",
+            ENDLESS,
+        )
 
 
 class Player:

@@ -15,7 +15,11 @@ from headwise.training.report import Report
 
 
 class Sink(Protocol):
-    """Takes the numbers of a run, report by report."""
+    """Takes the numbers of a run, report by report.
+
+    One that may find the numbers of another run where it writes also has `check_unused`, which
+    raises a ConfigError then. It is called before a run that begins at its start.
+    """
 
     def open(self, seeds: Sequence[int], step: int) -> None:
         """Begins, or goes on after a run was resumed.
@@ -60,6 +64,16 @@ def writable(path: str | os.PathLike[str], *, folder: bool = False) -> Path:
             "cannot write there", got=repr(path), allowed="a path that can be written to"
         )
     return target
+
+
+def another_run(path: Path) -> ConfigError:
+    """What `check_unused` raises."""
+    return ConfigError(
+        "there are the numbers of another run already",
+        got=str(path),
+        fix="Go on with that run, Agent.load(path).learn(...); or delete them, or choose another "
+        "path.",
+    )
 
 
 def extra_module(name: str, extra: str) -> ModuleType:

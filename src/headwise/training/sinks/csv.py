@@ -22,6 +22,10 @@ class CSVSink:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = LinesFile(path, header=_HEADER, step_of=lambda line: int(line.split(",")[0]))
 
+    def check_unused(self) -> None:
+        """Refuses a file that holds another run."""
+        self._file.check_unused()
+
     def open(self, seeds: Sequence[int], step: int) -> None:
         """Begins, or goes on after `step`."""
         self._file.open(step)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import IO
 
 from headwise.errors import ConfigError
-from headwise.training.sinks.base import writable
+from headwise.training.sinks.base import another_run, writable
 
 
 class LinesFile:
@@ -25,6 +25,11 @@ class LinesFile:
         self._path = writable(path)
         self._header, self._step_of = header, step_of
         self._file: IO[str] | None = None
+
+    def check_unused(self) -> None:
+        """Refuses a file with anything in it but the header."""
+        if self._path.exists() and self._path.read_text(errors="replace") not in ("", self._header):
+            raise another_run(self._path)
 
     def open(self, step: int) -> None:
         """Keeps the lines up to a step, and goes on behind them."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.training.report import Report
-from headwise.training.sinks.base import extra_module, finite_values, writable
+from headwise.training.sinks.base import another_run, extra_module, finite_values, writable
 
 ROWS = 50_000
 """Rows of a part."""
@@ -30,6 +30,11 @@ class ParquetSink:
         self._parquet = extra_module("pyarrow.parquet", "study")
         self._folder = writable(path, folder=True)
         self._rows: list[tuple[Any, ...]] = []
+
+    def check_unused(self) -> None:
+        """Refuses a folder that holds another run."""
+        if any(self._folder.glob("part-*.parquet")):
+            raise another_run(self._folder)
 
     def open(self, seeds: Sequence[int], step: int) -> None:
         """Begins, or goes on after `step`."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwise.training.report import Report
-from headwise.training.sinks.base import extra_module, finite_values, writable
+from headwise.training.sinks.base import another_run, extra_module, finite_values, writable
 
 
 class TensorBoardSink:
@@ -24,6 +24,11 @@ class TensorBoardSink:
         extra_module("tensorboard", "tensorboard")
         self._folder = writable(path, folder=True)
         self._writers: list[Any] = []
+
+    def check_unused(self) -> None:
+        """Refuses a folder that holds another run: TensorBoard would draw both as one line."""
+        if any(self._folder.glob("seed_*/events.out.tfevents.*")):
+            raise another_run(self._folder)
 
     def open(self, seeds: Sequence[int], step: int) -> None:
         """Begins, or goes on after `step`: TensorBoard then hides what was written behind it."""

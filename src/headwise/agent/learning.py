@@ -1,0 +1,108 @@
+"""One call of `learn`: what is watched, written and saved while a loop goes on."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+
+from headwise.agent.storage import held_steps
+from headwise.algorithms.base import RolloutPlan
+from headwise.errors import CheckpointError
+from headwise.training.callbacks import Callback, Watch
+from headwise.training.checkpoint_saver import Saver
+from headwise.training.loop import Loop
+from headwise.training.progress import Progress
+from headwise.training.sinks.base import Sink
+
+logger = logging.getLogger("headwise")
+
+
+def train(
+    loop: Loop,
+    target: int,
+    *,
+    save: Callable[[], None],
+    is_new: bool,
+    progress: Progress | None,
+    callbacks: Sequence[Callback],
+    sinks: Sequence[Sink],
+    checkpoint: str | os.PathLike[str] | None,
+    checkpoint_every: int | None,
+    log_every: int,
+) -> None:
+    """Goes on until each member has taken so many environment steps in all.
+
+    Args:
+        loop: The run.
+        target: The steps to reach.
+        save: Writes the checkpoint.
+        is_new: Whether the run begins now; then files of another run are not touched.
+        progress: The display, if there is one.
+        callbacks: Called with every report; the run stops when one returns True.
+        sinks: Where numbers are written.
+        checkpoint: The file that `save` writes; None if nothing is to be saved.
+        checkpoint_every: Steps of a member between two checkpoints; None goes by the clock.
+        log_every: Environment steps of a member between two reports.
+    """
+    first = loop.env_steps
+    saver = None if checkpoint is None else Saver(save, checkpoint_every, first)
+    watch = Watch(
+        loop,
+        target,
+        sinks=sinks,
+        callbacks=callbacks,
+        progress=progress,
+        saver=saver,
+        log_every=log_every,
+    )
+    if checkpoint is not None:
+        _refuse_to_replace(checkpoint, first)
+    if is_new:
+        for sink in sinks:
+            getattr(sink, "check_unused", lambda: None)()
+    if saver is not None:
+        saver.finish()  # an unwritable path is found now, not after a night
+    with watch:
+        loop.run(target, watch)
+        watch.finish()
+    if saver is not None:
+        saver.finish()
+    if watch.interrupted:
+        raise KeyboardInterrupt(_how_to_go_on(loop.env_steps, target, checkpoint))
+    if not first and not loop.updates:
+        _warn_of_too_few_steps(loop)
+
+
+def _refuse_to_replace(path: str | os.PathLike[str], steps: int) -> None:
+    """A checkpoint that knows more than what is about to be saved there is somebody's work."""
+    held = held_steps(path)
+    if held > steps:
+        raise CheckpointError(
+            f"{os.fspath(path)!r} holds a run that is further than this one",
+            got=f"{held:,} steps there, {steps:,} here",
+            fix=f"Go on with it: Agent.load({os.fspath(path)!r}).learn(...). Or delete it, or "
+            "choose another path.",
+        )
+
+
+def _how_to_go_on(steps: int, target: int, checkpoint: str | os.PathLike[str] | None) -> str:
+    done = f"stopped at {steps:,} of {target:,} steps"
+    if checkpoint is None:
+        return f"{done}; agent.learn({max(target - steps, 1)}) goes on"
+    return f"{done} and saved; go on with Agent.load({os.fspath(checkpoint)!r}).learn()"
+
+
+def _warn_of_too_few_steps(loop: Loop) -> None:
+    plan = loop.algorithm.plan
+    if isinstance(plan, RolloutPlan):
+        needed, setting = plan.length * loop.env.num_slots, "rollout"
+    else:
+        needed, setting = plan.warmup, "warmup"
+    logger.warning(
+        "Nothing was learned in %s steps: the first update comes after %s. Take more, or set a "
+        "smaller %s.",
+        f"{loop.env_steps:,}",
+        f"{needed:,}",
+        setting,
+    )

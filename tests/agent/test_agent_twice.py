@@ -1,0 +1,106 @@
+"""The same script twice: what the first run left behind is not destroyed by the second."""
+
+import logging
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import headwise as hw
+from headwise.agent.storage import held_steps
+
+
+class Walk(gym.Env):
+    observation_space = spaces.Box(0, 1, (1,))
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return np.zeros(1, dtype=np.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        return np.zeros(1, dtype=np.float32), 1.0, False, self.time == 5, {}
+
+
+def script(folder, steps=100, sinks=True, **more):
+    agent = hw.Agent("ppo", Walk, num_envs=2, hidden=(4,), rollout=32)
+    agent.learn(
+        steps,
+        progress=False,
+        checkpoint=folder / "run.zip",
+        sinks=[hw.CSVSink(folder / "m.csv")] if sinks else [],
+        log_every=20,
+        **more,
+    )
+    return agent
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_run_that_is_further_is_not_replaced(tmp_path):
+    script(tmp_path)
+    before = contents(tmp_path)
+    for sinks in (True, False):
+        with pytest.raises(hw.CheckpointError, match=r"100 steps there, 0 here.*Agent\.load\('"):
+            script(tmp_path, sinks=sinks)
+    (tmp_path / "run.zip").rename(tmp_path / "kept.zip")
+    with pytest.raises(hw.ConfigError, match=r"another run already; got .*m\.csv"):
+        script(tmp_path)
+    assert set(contents(tmp_path)) == {"kept.zip", "m.csv"}
+    assert sorted(contents(tmp_path).values()) == sorted(before.values())
+
+
+def test_going_on_writes_to_the_same_files(tmp_path):
+    script(tmp_path)
+    again = hw.Agent.load(tmp_path / "run.zip", env=Walk)
+    again.learn(
+        100, progress=False, checkpoint=tmp_path / "run.zip", log_every=20,
+        sinks=[hw.CSVSink(tmp_path / "m.csv")],
+    )  # fmt: skip
+    assert held_steps(tmp_path / "run.zip") == 200
+    steps = [int(line.split(",")[0]) for line in (tmp_path / "m.csv").read_text().splitlines()[1:]]
+    assert sorted(set(steps)) == list(range(20, 201, 20))
+    again.learn(20, progress=False, checkpoint=tmp_path / "run.zip")
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_goes_on(tmp_path):
+    """Its checkpoint is that of the start, and its numbers are further."""
+    with pytest.raises(RuntimeError, match="killed"):
+        script(tmp_path, callbacks=[lambda report: kill() if report.step == 60 else None])
+    assert held_steps(tmp_path / "run.zip") == 0
+    again = hw.Agent.load(tmp_path / "run.zip", env=Walk)
+    again.learn(progress=False, sinks=[hw.CSVSink(tmp_path / "m.csv")], log_every=20)
+    steps = [int(line.split(",")[0]) for line in (tmp_path / "m.csv").read_text().splitlines()[1:]]
+    assert steps == sorted(steps)
+    assert set(steps) == set(range(20, 101, 20))
+
+
+def kill():
+    raise RuntimeError("killed")
+
+
+def test_another_file_is_not_replaced_either(tmp_path):
+    (tmp_path / "run.zip").write_text("my thesis")
+    with pytest.raises(hw.CheckpointError, match="another file at"):
+        script(tmp_path)
+    assert (tmp_path / "run.zip").read_text() == "my thesis"
+    (tmp_path / "run.zip").write_text("")  # as tempfile makes one
+    script(tmp_path)
+
+
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+def test_a_run_too_short_to_learn_from_says_so_once(algo, caplog):
+    needed, setting = {"ppo": ("4,096", "rollout"), "dqn": ("1,000", "warmup")}[algo]
+    agent = hw.Agent(algo, Walk, num_envs=2, hidden=(4,))
+    with caplog.at_level(logging.WARNING, "headwise"):
+        agent.learn(200, progress=False)
+        agent.learn(200, progress=False)
+    assert caplog.text.count(f"in 200 steps: the first update comes after {needed}") == 1
+    assert f"smaller {setting}" in caplog.text
+    caplog.clear()
+    hw.Agent(algo, Walk, num_envs=2, hidden=(4,), **{setting: 64}).learn(128, progress=False)
+    assert caplog.text == ""
