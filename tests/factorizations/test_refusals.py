@@ -110,7 +110,11 @@ def test_a_factorization_that_lacks_something_is_refused_by_name(what):
         ("vdn", {"critic_bins": 0}, "'critic_bins' must be a count; got 0"),
         ("qplex", {"mixer_width": 0}, "'mixer_width' must be a count"),
         ("qplex", {"mixer_width": 2.5}, "'mixer_width' must be a count; got 2.5"),
-        ("qplex", {"mixer": "qmix"}, "unknown qplex setting 'mixer'; got 'qmix'; allowed: paper"),
+        (
+            "qplex",
+            {"mixer": "qmix"},
+            "unknown value of qplex setting 'mixer'; got 'qmix'; allowed: paper",
+        ),
         ("joint", {"max_joint": 0}, "'max_joint' must be a count"),
         ("joint", {"max_joint": 10**9}, "from 1 to 16,777,216"),
     ],

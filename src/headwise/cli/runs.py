@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -48,30 +48,6 @@ def checkpoint_of(run: str | os.PathLike[str]) -> Path:
             "--keep-checkpoints` one for each run.",
         )
     return found
-
-
-class Kept(NamedTuple):
-    """What a checkpoint says without being loaded."""
-
-    steps: int
-    """Environment steps of each seed."""
-    env: str | None
-    """The environment's id, if it has one."""
-
-
-def kept_in(checkpoint: Path) -> Kept:
-    """A look into a checkpoint; nothing in it is made or run."""
-    from headwise.training.checkpoint import read_checkpoint
-
-    info, tensors = read_checkpoint(checkpoint, only=("counters",))
-    try:
-        steps = int(tensors["counters"]["ticks"]) * int(info["plan"]["num_envs"])
-        env = info.get("env")
-        return Kept(steps, None if env is None else str(env["id"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{str(checkpoint)!r} is not a checkpoint of ours", got=repr(error)
-        ) from error
 
 
 def load_run(
@@ -123,8 +99,11 @@ def import_module_of(env: str) -> None:
 
 def _check_environment(checkpoint: Path, again: Sequence[str]) -> None:
     """Refuses a run whose environment only the user can name, with the command that names it."""
-    env = kept_in(checkpoint).env
-    if env is None:
+    from headwise.training.checkpoint import read_checkpoint
+
+    told = read_checkpoint(checkpoint, only=()).info.get("env")
+    env = told.get("id") if isinstance(told, dict) else None
+    if not isinstance(env, str):
         raise CheckpointError(
             "this checkpoint does not say how to make its environment",
             fix=f"Name it: {shlex.join([*again, '--env'])} MODULE:ID, with the id that your module "

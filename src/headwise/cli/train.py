@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from headwise.agent import Agent
-from headwise.cli.runs import CHECKPOINT, checkpoint_of, import_module_of, kept_in, load_run
+from headwise.agent.storage import held_steps
+from headwise.cli.runs import CHECKPOINT, checkpoint_of, import_module_of, load_run
 from headwise.cli.train_flags import Asked, env_settings, kept_words, parse, seeds_of
 from headwise.envs.make import plain_name
-from headwise.errors import CheckpointError, ConfigError
+from headwise.errors import ConfigError
 from headwise.training.callbacks import StopOnScore
 from headwise.training.products import not_as_asked, products_as
 from headwise.training.sinks import (
@@ -117,14 +118,13 @@ def _resumed(asked: Asked, argv: Sequence[str]) -> tuple[Agent, Path, int | None
 
 def _stopped(checkpoint: Path, steps: int, go_on: str) -> str:
     """What Ctrl-C has left: what the checkpoint holds, and how to go on from there."""
-    try:
-        kept = kept_in(checkpoint).steps
-    except CheckpointError:
+    if not checkpoint.is_file():
         return f"stopped at {steps:,} steps; nothing is saved"
-    if kept == steps:
+    held = held_steps(checkpoint)
+    if held == steps:
         return f"stopped at {steps:,} steps and saved; go on with: {go_on}"
     return (
-        f"stopped at {steps:,} steps, without time to save: the checkpoint has {kept:,}; "
+        f"stopped at {steps:,} steps, without time to save: the checkpoint has {held:,}; "
         f"go on from there with: {go_on}"
     )
 
