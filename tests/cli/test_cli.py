@@ -61,6 +61,12 @@ def test_eval_prints_the_score(run, capsys):
     assert numbers["low"] <= numbers["iqm"] <= numbers["high"]
 
 
+def test_eval_may_cut_episodes_short(run, capsys):
+    assert main(["eval", str(run), "--episodes", "2", "--max-steps", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [float(line.split()[-1]) for line in lines[-2:]] == [3.0, 3.0]
+
+
 def test_play_records_what_it_sees_with_bars_for_the_heads(run, tmp_path, capsys):
     from PIL import Image
 

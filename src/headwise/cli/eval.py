@@ -18,6 +18,9 @@ class Eval(OfRun):
 
     episodes: int = 100
     """Episodes of each seed."""
+    max_steps: int | None = None
+    """The longest episode: what it has earned by then counts. Each is played to its end if not
+    given."""
     deterministic: bool = True
     """Take the best action; --no-deterministic draws it from the policy."""
     seed: int = 0
@@ -36,7 +39,12 @@ def main(argv: Sequence[str]) -> int:
     if missing := not_as_asked(given.products, given.device):
         sys.stderr.write(f"warning: {missing}\n")
     with products_as(given.products):
-        found = agent.evaluate(given.episodes, deterministic=given.deterministic, seed=given.seed)
+        found = agent.evaluate(
+            given.episodes,
+            deterministic=given.deterministic,
+            seed=given.seed,
+            max_steps=given.max_steps,
+        )
     if given.json:
         low, high = found.interval
         pairs = zip(found.seeds, found.returns, strict=True)
