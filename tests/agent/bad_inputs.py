@@ -298,7 +298,7 @@ def file_cases():
         "other seeds": lambda i, p: i["plan"].update(seeds=[0, 1, 2]),
         "no seeds": lambda i, p: i["plan"].update(seeds=[]),
         "slots without number": lambda i, p: i["plan"].update(num_envs=1e9),
-        "a module as environment": lambda i, p: i["env"].update(id="os:system"),
+        "a number as environment": lambda i, p: i["env"].update(id=7),
         "an unknown environment": lambda i, p: i["env"].update(id="Nowhere-v0"),
         "an environment without settings": lambda i, p: i["env"].update(settings=None),
         "no spaces": lambda i, p: i.pop("face"),

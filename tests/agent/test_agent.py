@@ -216,7 +216,7 @@ def forged(path, change):
 
 
 FORGERIES = {
-    "a module to import": lambda i: i["env"].update(id="os:system"),
+    "an id of another kind": lambda i: i["env"].update(id=7),
     "an unknown environment": lambda i: i["env"].update(id="Nowhere-v0"),
     "no plan": lambda i: i.pop("plan"),
     "a plan of words": lambda i: i.update(plan="ppo"),

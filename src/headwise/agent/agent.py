@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,20 +11,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from headwise.agent.face import Face
 from headwise.agent.importance import head_importance
 from headwise.agent.late_env import LateEnv
 from headwise.agent.learning import train
+from headwise.agent.loading import load_changed, load_with_env, placed
 from headwise.agent.place import chosen_device
-from headwise.agent.plan import Plan, checked_count
+from headwise.agent.plan import Plan, checked_count, checked_member
 from headwise.agent.ship import export_member
-from headwise.agent.storage import Parts, load_parts, load_state, member_state, save_parts
+from headwise.agent.stage import stage
+from headwise.agent.storage import Parts, load_state, member_state, save_parts
 from headwise.agent.world import World
 from headwise.algorithms import AlgorithmConfig
 from headwise.envs.types import VecEnv
-from headwise.errors import ConfigError, EnvError
+from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
-from headwise.population import Keys
 from headwise.training.build import make_loop
 from headwise.training.callbacks import Callback
 from headwise.training.device import AUTO
@@ -41,8 +40,8 @@ from headwise.training.progress import Progress
 from headwise.training.sinks.base import Sink
 from headwise.training.threads import training_threads
 
-_EVALUATE, _RESUME = 1, 2
-"""Purposes of environments beside the one that an agent begins with."""
+_EVALUATE = 1
+"""The purpose of episodes to be measured in."""
 
 
 class Agent:
@@ -99,12 +98,15 @@ class Agent:
         plan = replace(plan, num_envs=vec.num_slots)
         if device == AUTO:
             plan = replace(plan, device=chosen_device(plan, world))
-        self._begin(plan, world, vec, world.face(vec))
+        self._begin(Parts(plan, world.face(vec), world, {}), vec)
 
-    def _begin(self, plan: Plan, world: World | None, env: VecEnv, face: Face) -> None:
-        self.plan, self.face = plan, face
-        self._world, self._env = world, env
+    def _begin(self, parts: Parts, env: VecEnv) -> None:
+        self.plan, self.face, self.world = parts.plan, parts.face, parts.world
+        self._env = env
+        self._gives_masks = parts.gives_masks
         self._scores: FloatArray | None = None  # of the last evaluation
+        if "scores" in parts.state:
+            self._scores = parts.state["scores"]["scores"].cpu().numpy()
         self._draws = 0
         self._was_loaded = False
         self._loop = self._make_loop()
@@ -128,16 +130,6 @@ class Agent:
     def loop(self) -> Loop:
         """The training loop, with learner, memory and episodes."""
         return self._loop
-
-    @property
-    def world(self) -> World:
-        """The environment as it was handed over, to make more of it."""
-        if self._world is None:
-            raise EnvError(
-                "this agent has no environment: its checkpoint does not say how to make it",
-                fix="Hand it over: Agent.load(path, env=...).",
-            )
-        return self._world
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -250,7 +242,7 @@ class Agent:
         legal = None
         if action_mask is not None:
             legal = self.face.legal(action_mask, len(rows), batched=batched)
-        who = self.best_member if member is None else self._checked_member(member)
+        who = self.best_member if member is None else checked_member(member, len(self.seeds))
         draw = None if deterministic else self._draws
         self._draws += not deterministic
         actions = Player(self._loop).act_alone(rows, who, legal, draw)
@@ -262,7 +254,7 @@ class Agent:
         None where the critic does not tell heads apart: all but ppo with vdn or qplex do not.
         """
         rows, batched = self.face.observe(obs)
-        who = self.best_member if member is None else self._checked_member(member)
+        who = self.best_member if member is None else checked_member(member, len(self.seeds))
         shares = head_importance(self._loop, rows, who)
         return shares if shares is None or batched else shares[0]
 
@@ -290,44 +282,44 @@ class Agent:
         checked_count("max_steps", max_steps)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise ConfigError("seed is no whole number", got=seed, allowed="from 0 to 2^63 - 1")
-        with self._stage(fresh_seeds(self._loop.keys, _EVALUATE, seed)) as env:
+        loop, seeds = self._loop, fresh_seeds(self._loop.keys, _EVALUATE, seed)
+        with (
+            training_threads(len(self.seeds), loop.keys.device),
+            stage(self.world, loop, seeds) as env,
+        ):
             found = evaluate_loop(
-                self._loop, env, episodes, deterministic=deterministic, max_steps=max_steps
+                loop, env, episodes, deterministic=deterministic, max_steps=max_steps
             )
         self._scores = found.scores
         return found
 
-    @contextmanager
-    def _stage(self, seeds: Sequence[int]) -> Iterator[VecEnv]:
-        """An environment to play in, whose episodes follow from the seeds."""
-        world, loop, slots = self.world, self._loop, self.plan.num_envs
-        with training_threads(len(self.seeds), loop.keys.device):
-            if not world.is_alone(len(self.seeds), slots):
-                with closing(world.vec(seeds, slots)) as env:
-                    yield env
-                return
-            only: Any = self._env
-            loop.in_episodes = False
-            only.reseed(seeds)
-            try:
-                yield only
-            finally:
-                only.reseed(fresh_seeds(loop.keys, _RESUME, loop.ticks))
+    def member(self, member: int, env: Any = None) -> Agent:
+        """One member as an agent of its own, with what it has learned but without its memory.
 
-    def member(self, member: int) -> Agent:
-        """One member as an agent of its own, with what it has learned but without its memory."""
-        plan = replace(self.plan.of_member(self._checked_member(member)), total_steps=None)
-        world, face = self._world, self.face
-        make = None if world is None else partial(world.vec, plan.seeds, plan.num_envs)
-        env = LateEnv(1, plan.num_envs, self._env.spec, self._env.obs_spec, make)
+        Args:
+            member: Its number.
+            env: Where it is to learn and to be evaluated, if not where all were trained.
+        """
+        plan = replace(
+            self.plan.of_member(checked_member(member, len(self.seeds))), total_steps=None
+        )
+        world, face = self.world.handed(env), self.face
+        vec: VecEnv
+        if env is None:
+            make = partial(world.vec, plan.seeds, plan.num_envs)
+            vec = LateEnv(1, plan.num_envs, self._env.spec, self._env.obs_spec, make)
+        else:
+            plan, vec = placed(plan, world, face)
+            face = world.face(vec)
+        state = member_state(self._loop.state_dict(), member, plan.num_envs)
         alone = Agent.__new__(Agent)
-        alone._begin(plan, world, env, face)
-        load_state(alone._loop, member_state(self._loop.state_dict(), member))
+        alone._begin(Parts(plan, face, world, state, self._gives_masks), vec)
+        load_state(alone._loop, state)
         return alone
 
-    def best(self) -> Agent:
+    def best(self, env: Any = None) -> Agent:
         """The best member known, as an agent of its own: to predict, to export or to save."""
-        return self.member(self.best_member)
+        return self.member(self.best_member, env)
 
     # --- keeping --------------------------------------------------------------------------------
 
@@ -336,42 +328,47 @@ class Agent:
         state = self._loop.state_dict()
         if self._scores is not None:
             state["scores"] = {"scores": torch.from_numpy(self._scores)}
-        save_parts(path, Parts(self.plan, self.face, self._world, state))
+        save_parts(path, Parts(self.plan, self.face, self.world, state, self._gives_masks))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], env: Any = None, *, device: str = "cpu") -> Agent:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        env: Any = None,
+        *,
+        device: str = "cpu",
+        num_envs: int | None = None,
+        env_settings: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> Agent:
         """An agent from a file; nothing in the file is run.
 
         Where the environment can be kept (all compiled ones can), training goes on to the bit;
-        elsewhere every slot begins a new episode.
+        elsewhere every slot begins a new episode. Without an environment an agent can still
+        predict and be exported.
 
         Args:
             path: The file.
-            env: The environment, if the file does not name it by id.
+            env: The environment, if the file does not name it by id, or another one of its kind.
             device: Where learners live; "auto" measures which is faster.
+            num_envs: Environment slots of each member, if not as many as before; one environment
+                that was made already is one slot.
+            env_settings: Settings of the environment that are to be others than in training.
+            **settings: Settings of the algorithm or the factorization that are to be others, as
+                far as they leave the networks as they are: `lr=1e-5` to fine-tune.
         """
-        plan, face, world, state = load_parts(path, "cpu" if device == AUTO else device)
-        if env is not None:
-            world = World(env, {} if world is None else world.settings)
-        if device == AUTO and (faster := chosen_device(plan, world)) != plan.device:
-            plan, _, _, state = load_parts(path, faster)
+        parts, vec = load_with_env(
+            path,
+            env,
+            device=device,
+            num_envs=num_envs,
+            env_settings=env_settings,
+            settings=settings,
+        )
         agent = cls.__new__(cls)
-        if world is None:
-            late = LateEnv(len(plan.seeds), plan.num_envs, face.spec, face.obs_spec, None)
-            agent._begin(plan, None, late, face)
-        else:
-            vec = world.vec(plan.seeds, plan.num_envs)
-            ticks = int(state["counters"]["ticks"])
-            if ticks and not vec.can_snapshot:
-                # It cannot go on where it was, so it goes on with episodes it has not seen.
-                vec.close()
-                vec = world.vec(fresh_seeds(Keys(plan.seeds), _RESUME, ticks), plan.num_envs)
-            face.check(vec)
-            agent._begin(plan, world, vec, face)
-        load_state(agent._loop, state)
+        agent._begin(parts, vec)
+        load_changed(agent._loop, parts.state, settings)
         agent._was_loaded = True
-        if "scores" in state:
-            agent._scores = state["scores"]["scores"].cpu().numpy()
         return agent
 
     def export(
@@ -397,13 +394,3 @@ class Agent:
     def close(self) -> None:
         """Lets go of the environment."""
         self._env.close()
-
-    # --- checks ---------------------------------------------------------------------------------
-
-    def _checked_member(self, member: Any) -> int:
-        whole = isinstance(member, int | np.integer) and not isinstance(member, bool)
-        if not whole or not 0 <= member < len(self.seeds):
-            raise ConfigError(
-                "there is no such member", got=member, allowed=f"0 to {len(self.seeds) - 1}"
-            )
-        return int(member)

@@ -116,7 +116,7 @@ class Face:
             "observation_space": space_to_json(self.observation_space),
             "action_space": space_to_json(self.action_space),
             "spec": spec_to_json(self.spec),
-            "settings": json.loads(json.dumps(self.settings, default=_plain)),
+            "settings": json.loads(json.dumps(self.settings, default=as_lists)),
         }
 
     @classmethod
@@ -136,7 +136,7 @@ class Face:
             ) from error
 
 
-def _plain(value: Any) -> Any:
+def as_lists(value: Any) -> Any:
     """What JSON does not know of: arrays in bounds, numbers of numpy, mappings of the user's."""
     return dict(value) if isinstance(value, Mapping) else np.asarray(value).tolist()
 

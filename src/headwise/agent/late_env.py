@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.envs.types import StepBatch, VecEnv
-from headwise.errors import EnvError
 from headwise.spaces import ActionSpec, ObsSpec
 
 
@@ -24,7 +23,7 @@ class LateEnv:
         num_slots: Slots of each (E).
         spec: Its action.
         obs_spec: Its observation.
-        make: Makes the environment; None where there is none to make.
+        make: Makes the environment, or raises an EnvError where there is none to make.
     """
 
     def __init__(
@@ -33,7 +32,7 @@ class LateEnv:
         num_slots: int,
         spec: ActionSpec,
         obs_spec: ObsSpec,
-        make: Callable[[], VecEnv] | None,
+        make: Callable[[], VecEnv],
     ) -> None:
         self.num_members, self.num_slots = num_members, num_slots
         self.spec, self.obs_spec = spec, obs_spec
@@ -78,10 +77,5 @@ class LateEnv:
 
     def _opened(self) -> VecEnv:
         if self._env is None:
-            if self._make is None:
-                raise EnvError(
-                    "this agent has no environment: its checkpoint does not say how to make it",
-                    fix="Hand it over: Agent.load(path, env=...).",
-                )
             self._env = self._make()
         return self._env

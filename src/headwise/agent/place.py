@@ -17,9 +17,9 @@ _SECONDS = 0.3
 """How long a device is measured, once it is ready."""
 
 
-def chosen_device(plan: Plan, world: World | None) -> str:
+def chosen_device(plan: Plan, world: World) -> str:
     """The device on which this plan trains faster; one line of the log says which and why."""
-    if world is None or world.is_alone(len(plan.seeds), plan.num_envs):
+    if not world.is_known or world.is_alone(len(plan.seeds), plan.num_envs):
         choice = Choice("cpu", "device cpu: there is no second environment to measure with")
     else:
         choice = faster_device(lambda device: _seconds(plan, world, device))

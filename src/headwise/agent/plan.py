@@ -77,6 +77,14 @@ class Plan:
             **others,
         )
 
+    def changed(self, settings: Mapping[str, Any]) -> Plan:
+        """The same with other settings of the algorithm or the factorization."""
+        if not settings:
+            return self
+        known = {f.name: getattr(self, f.name) for f in fields(self)}
+        config, factorization, seeds = (known.pop(n) for n in ("config", "factorization", "seeds"))
+        return Plan.of(config, factorization, seeds, settings, **known)
+
     def of_member(self, member: int) -> Plan:
         """The plan of one member alone."""
         own = {
@@ -188,3 +196,11 @@ def checked_count(name: str, value: Any) -> int:
     if not whole or value < 1:
         raise ConfigError(f"{name} must be a count", got=value, allowed="whole numbers from 1")
     return int(value)
+
+
+def checked_member(member: Any, num_members: int) -> int:
+    """The number of a member that a user gave."""
+    whole = isinstance(member, int | np.integer) and not isinstance(member, bool)
+    if not whole or not 0 <= member < num_members:
+        raise ConfigError("there is no such member", got=member, allowed=f"0 to {num_members - 1}")
+    return int(member)

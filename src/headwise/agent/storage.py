@@ -30,8 +30,10 @@ class Parts(NamedTuple):
 
     plan: Plan
     face: Face
-    world: World | None
+    world: World
     state: State
+    gives_masks: bool = False
+    """Whether the environment was seen to give masks."""
 
 
 def save_parts(path: str | os.PathLike[str], parts: Parts) -> None:
@@ -48,7 +50,8 @@ def _checkpoint(parts: Parts) -> Checkpoint:
     info = {
         "plan": parts.plan.to_json(),
         "face": parts.face.to_json(),
-        "env": None if parts.world is None else parts.world.to_json(),
+        "env": parts.world.to_json(),
+        "masks": parts.gives_masks,
         "versions": versions(),
     }
     return Checkpoint(info, parts.state)
@@ -70,7 +73,10 @@ def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
         part: {name: x.to(plan.device) for name, x in named.items()}
         for part, named in tensors.items()
     }
-    return Parts(plan, face, World.from_json(info.get("env")), state)
+    world = World.from_json(info.get("env"), face)
+    # Earlier versions did not tell; where there were masks, memory has them.
+    masks = info.get("masks", "legal" in {**state.get("memory", {}), **state.get("now", {})})
+    return Parts(plan, face, world, state, bool(masks))
 
 
 def held_steps(path: str | os.PathLike[str]) -> int:
@@ -116,16 +122,23 @@ def load_state(loop: Loop, state: State, *, learner_only: bool = False) -> None:
         ) from error
 
 
-def member_state(state: State, member: int) -> State:
+def member_state(state: State, member: int, num_slots: int = 1) -> State:
     """What one member has learned, as the state of a loop that is about to begin.
 
     Its memory and its episodes stay behind: it is a learner to act, or to learn on anew.
+
+    Args:
+        state: Of all members.
+        member: Its number.
+        num_slots: Environment slots that it will have.
     """
     learned: State = {
         part: select_members(state[part], [member])
         for part in ("learner", "normaliser")
         if part in state
     }
+    if "so_far" in (known := learned.get("normaliser", {})):
+        known["so_far"] = known["so_far"].new_zeros(1, num_slots)
     return {
         "counters": {name: torch.tensor(0) for name in ("ticks", "steps", "updates")},
         "metrics": {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import logging
 import os
 import signal
@@ -125,6 +126,14 @@ def wrap(
     )  # fmt: skip
     port = Port(vector, FlatReader(slot.codec), AutoresetMode.DISABLED, len(seeds))
     return ForeignVecEnv(name, [port], seeds, slots, slot.codec, allocate=allocate)
+
+
+TRANSLATING = frozenset(
+    name
+    for name, parameter in inspect.signature(wrap).parameters.items()
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+)
+"""The settings that `wrap` takes for itself; all others go to what makes the environment."""
 
 
 # --- what was handed over -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -40,6 +41,8 @@ from headwise.training.turns import Question
 
 SLOW = 300e-6
 """Seconds of a step of the environment for which it is worth a thread of its own."""
+
+logger = logging.getLogger("headwise")
 
 State = dict[str, dict[str, Tensor]]
 """Everything a run depends on: tensors by part and name."""
@@ -345,11 +348,17 @@ class Loop:
         self.episodes.table = state["episodes"]["table"].cpu().numpy()
         self.load_learner(state)
         if "memory" in state:
-            self.memory.load_state_dict(state["memory"])
+            self._load_memory(state["memory"])
         self.in_episodes = "env" in state and self.env.can_snapshot
         if self.in_episodes:
             self.env.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
             self._keep_seeing(**state["now"])
+
+    def _load_memory(self, state: dict[str, Tensor]) -> None:
+        if isinstance(self.memory, Rollout) and not self.memory.fits(state, self.env.num_slots):
+            logger.warning("The rollout under way does not fit and is left out: a new one begins.")
+            return
+        self.memory.load_state_dict(state)
 
     def load_learner(self, state: State) -> None:
         """Takes over what was learned, and nothing of where the run was."""

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from headwise.algorithms.base import ReplayBatch
+from headwise.errors import CheckpointError
 from headwise.population import along, take_rows
 from headwise.population.warps import warps_for
+from headwise.training.replay_slots import arranged, fits
 from headwise.training.transition import Transition
 
 _ROWS = 16  # that a program of the kernel draws
@@ -232,7 +234,13 @@ class Replay:
         return kept | cursors | {"steps": steps, "even": even}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Goes back to a saved state."""
+        """Goes back to a saved state, which may be of other slots or of another size."""
+        filled = state["obs"].shape[1]
+        for name in ("next", "count"):
+            if not ((state[name] >= 0) & (state[name] <= filled)).all():
+                raise CheckpointError(f"the cursors {name!r} of the memory point outside of it")
+        if not fits(state, self.rows, self.num_slots):
+            state = arranged(state, self.rows, self.num_slots)
         kept = {name: state[name] for name in (*_NUMBERS, *_MASKS) if name in state}
         if not self._tensors:
             self._allocate({name: x[:, 0] for name, x in kept.items()})

@@ -76,6 +76,10 @@ class Rollout:
             return {}
         return {name: x[:, : self.size].clone() for name, x in self._tensors.items()}
 
+    def fits(self, state: dict[str, Tensor], num_slots: int) -> bool:
+        """Whether a saved state is of as many slots, and not yet full."""
+        return all(x.shape[1] < self.length and x.shape[2] == num_slots for x in state.values())
+
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
         self.size = 0

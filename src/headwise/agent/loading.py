@@ -1,0 +1,130 @@
+"""From a file to an agent that goes on: in the same environment, or in another one of its kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from headwise.agent.face import Face
+from headwise.agent.late_env import LateEnv
+from headwise.agent.place import chosen_device
+from headwise.agent.plan import Plan, checked_count
+from headwise.agent.storage import Parts, load_parts, load_state
+from headwise.agent.world import World
+from headwise.envs.types import VecEnv
+from headwise.errors import CheckpointError, ConfigError, EnvError
+from headwise.population import Keys
+from headwise.training.device import AUTO
+from headwise.training.evaluate import fresh_seeds
+from headwise.training.loop import Loop, State
+
+RESUME = 2
+"""The purpose of episodes that come after a break."""
+
+
+def load_with_env(
+    path: str | os.PathLike[str],
+    env: Any,
+    *,
+    device: str,
+    num_envs: int | None,
+    env_settings: Mapping[str, Any] | None,
+    settings: Mapping[str, Any],
+) -> tuple[Parts, VecEnv]:
+    """What an agent is made of, and its environment; arguments are those of `Agent.load`."""
+    checked_count("num_envs", num_envs)
+    parts = load_parts(path, "cpu" if device == AUTO else device)
+    elsewhere = env is not None or env_settings is not None
+    world = parts.world.handed(env, env_settings)
+    plan, vec = placed(parts.plan.changed(settings), world, parts.face, num_envs)
+    face = world.face(vec) if elsewhere and world.is_known else parts.face
+    state = dict(parts.state)
+    same_slots = vec.num_slots == parts.plan.num_envs
+    if not (same_slots and _goes_on(vec, state, elsewhere=elsewhere)):
+        vec = _leave_episodes(vec, world, plan, state)
+    if device == AUTO and (faster := chosen_device(plan, world)) != plan.device:
+        plan = replace(plan, device=faster)
+        state = {part: {n: x.to(faster) for n, x in named.items()} for part, named in state.items()}
+    return parts._replace(plan=plan, world=world, face=face, state=state), vec
+
+
+def placed(
+    plan: Plan, world: World, face: Face, num_envs: int | None = None
+) -> tuple[Plan, VecEnv]:
+    """A plan with an environment, which must be of the kind that it was trained in.
+
+    Args:
+        plan: What is trained.
+        world: Where.
+        face: How the environment trained in speaks.
+        num_envs: Slots of each member; None is as many as before, or as many as there are of an
+            environment that is used itself.
+    """
+    members = len(plan.seeds)
+    slots = plan.num_envs if num_envs is None else int(num_envs)
+    if not world.is_known:
+        late = LateEnv(
+            members, slots, face.spec, face.obs_spec, lambda: world.vec(plan.seeds, slots)
+        )
+        return replace(plan, num_envs=slots), late
+    as_there_are = num_envs is None and world.is_alone(members, None)
+    if members > 1 and world.is_alone(1, None) and not world.is_alone(members, None):
+        raise EnvError(
+            "one environment cannot serve several members",
+            got=f"{members} members",
+            fix="Take one there: Agent.load(path).best(env=...). Or hand over what makes it.",
+        )
+    vec = world.vec(plan.seeds, None if as_there_are else slots)
+    face.check(vec)
+    return replace(plan, num_envs=vec.num_slots), vec
+
+
+def _goes_on(vec: VecEnv, state: State, *, elsewhere: bool) -> bool:
+    """Whether the environment can go on with the episodes that it was saved in."""
+    if "env" not in state or not vec.can_snapshot:
+        return False
+    if elsewhere:  # it may be another one, which does not know what to make of the snapshot
+        try:
+            vec.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
+        except Exception:
+            return False
+    return True
+
+
+def _leave_episodes(vec: VecEnv, world: World, plan: Plan, state: State) -> VecEnv:
+    """The environment as it begins episodes that nobody has seen, and a state without the old."""
+    for part in ("env", "now"):
+        state.pop(part, None)
+    if "so_far" in (known := state.get("normaliser", {})):
+        slots = (len(plan.seeds), vec.num_slots)
+        state["normaliser"] = known | {"so_far": known["so_far"].new_zeros(slots)}
+    ticks = int(state["counters"].get("ticks", torch.tensor(0)))
+    if not ticks or not world.is_known:
+        return vec
+    seeds = fresh_seeds(Keys(plan.seeds), RESUME, ticks)
+    if hasattr(vec, "reseed"):
+        vec.reseed(seeds)
+        return vec
+    vec.close()
+    return world.vec(seeds, plan.num_envs)
+
+
+def load_changed(loop: Loop, state: State, settings: Mapping[str, Any]) -> None:
+    """Puts a state into a loop whose settings are others than those it was saved with."""
+    ours, theirs = loop.algorithm.state_dict(), dict(state["learner"])
+    if {"lr", "actor_lr_scale"} & set(settings):  # optimisers would go back to their old step size
+        theirs |= {name: x for name, x in ours.items() if name.rpartition(".")[2] == "lr"}
+    try:
+        load_state(loop, state | {"learner": theirs})
+    except CheckpointError as error:
+        if not settings:
+            raise
+        raise ConfigError(
+            "what was learned does not fit these settings",
+            got=", ".join(settings),
+            allowed="settings that leave the networks as they are, for example lr",
+        ) from error

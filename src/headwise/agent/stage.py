@@ -1,0 +1,38 @@
+"""Where an agent is measured: an environment of its own, or the only one there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from headwise.agent.loading import RESUME
+from headwise.agent.world import World
+from headwise.envs.types import VecEnv
+from headwise.training.evaluate import fresh_seeds
+from headwise.training.loop import Loop
+
+
+@contextmanager
+def stage(world: World, loop: Loop, seeds: Sequence[int]) -> Iterator[VecEnv]:
+    """An environment to play in, whose episodes follow from the seeds.
+
+    If there is no second one, it is that of training, which then goes on with new episodes.
+
+    Args:
+        world: What makes one.
+        loop: The training, whose environment may have to do.
+        seeds: One for each member.
+    """
+    slots = loop.env.num_slots
+    if not world.is_alone(len(seeds), slots):
+        with closing(world.vec(seeds, slots)) as env:
+            yield env
+        return
+    only: Any = loop.env
+    loop.in_episodes = False
+    only.reseed(seeds)
+    try:
+        yield only
+    finally:
+        only.reseed(fresh_seeds(loop.keys, RESUME, loop.ticks))

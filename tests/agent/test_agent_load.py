@@ -1,0 +1,359 @@
+"""Agents that are loaded into an environment: the same, another one, fewer slots, or none."""
+
+import functools
+import sys
+import types
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+import headwise as hw
+from headwise.training.checkpoint import read_checkpoint, write_checkpoint
+
+PPO = {"hidden": (8,), "rollout": 40, "minibatch": 20, "epochs": 1, "num_envs": 2}
+DQN = {"hidden": (8,), "warmup": 16, "replay": 200, "batch_size": 8, "num_envs": 4}
+
+
+class Robot(gym.Env):
+    """An episode of `length` steps; `closed` once somebody closes it."""
+
+    observation_space = spaces.Box(-1, 1, (3,))
+    action_space = spaces.Dict(grip=spaces.Discrete(3), joints=spaces.Box(-1, 1, (2,)))
+    closed = False
+
+    def __init__(self, length=10, tool=None, render_mode=None):
+        self.length, self.tool, self.render_mode = length, tool, render_mode
+
+    def reset(self, *, seed=None, options=None):
+        assert not self.closed
+        super().reset(seed=seed)
+        self.time = 0
+        return self._obs(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.time += 1
+        return self._obs(), 1.0, False, self.time == self.length, {}
+
+    def _obs(self):
+        return self.np_random.uniform(-1, 1, 3).astype(np.float32)
+
+    def close(self):
+        self.closed = True
+
+
+class Free(Robot):
+    action_space = spaces.Box(-np.inf, np.inf, (2,))
+
+
+class Masked(Robot):
+    action_space = spaces.Discrete(3)
+
+    def reset(self, **given):
+        return super().reset(**given)[0], {"action_mask": np.array([1, 0, 0])}
+
+    def step(self, action):
+        obs, _, *ends, _ = super().step(action)
+        return obs, float(action > 0), *ends, {"action_mask": np.array([1, 0, 0])}
+
+
+class Team:
+    """Two agents, each of whom earns 1 in every one of 4 steps."""
+
+    metadata = {"name": "team"}  # noqa: RUF012
+    possible_agents = ("a", "b")
+
+    def __init__(self):
+        self.agents = []
+
+    def observation_space(self, agent):
+        return spaces.Box(0, 9, (1,))
+
+    def action_space(self, agent):
+        return spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.time = list(self.possible_agents), 0
+        return self._each(np.zeros(1)), self._each({})
+
+    def step(self, actions):
+        self.time += 1
+        over = self.time == 4
+        told = tuple(self._each(x) for x in (np.zeros(1), 1.0, over, False, {}))
+        self.agents = [] if over else self.agents
+        return told
+
+    def _each(self, value):
+        return dict.fromkeys(self.agents, value)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def package():
+    """A package that registers Robot-v0 when it is imported, and says so."""
+    name = "robots_of_a_test"
+    module = types.ModuleType(name)
+    gym.register("headwise_test/Robot-v0", entry_point=Robot)
+    sys.modules[name] = module
+    yield f"{name}:headwise_test/Robot-v0"
+    del sys.modules[name], gym.registry["headwise_test/Robot-v0"]
+
+
+def saved(path, env, algo="ppo", **more):
+    settings = PPO if algo == "ppo" else DQN
+    agent = hw.Agent(algo, env, **{**settings, **more}).learn(80, progress=False)
+    agent.save(path)
+    return agent
+
+
+# --- what translates goes along -------------------------------------------------------------------
+
+TRANSLATED = {
+    "a view": (Robot, {"view": "discrete"}),
+    "bins": (Robot, {"view": "discrete", "env_settings": {"bins": 5}}),
+    "bounds": (Free, {"env_settings": {"bounds": {"action": (-1, 1)}}}),
+    "bounds of arrays": (Free, {"env_settings": {"bounds": {"action": (-np.ones(2), np.ones(2))}}}),
+}
+
+
+@pytest.mark.parametrize("what", TRANSLATED)
+@pytest.mark.parametrize("kind", ["class", "lambda", "instance"])
+def test_how_the_action_is_seen_goes_along(what, kind, tmp_path):
+    env, settings = TRANSLATED[what]
+    trained = saved(tmp_path / "x.zip", env, **settings)
+    given = {"class": env, "lambda": lambda: env(), "instance": env()}[kind]
+    agent = hw.Agent.load(tmp_path / "x.zip", env=given)
+    assert agent.face.spec == trained.face.spec
+    assert agent.learn(40, progress=False).steps == 120
+    agent.save(tmp_path / "y.zip")  # and once more
+    hw.Agent.load(tmp_path / "y.zip").save(tmp_path / "z.zip")  # and without an environment
+    again = hw.Agent.load(tmp_path / "z.zip", env=env)
+    assert again.face.spec == trained.face.spec
+
+
+def test_what_a_team_earns_goes_along(tmp_path):
+    agent = saved(tmp_path / "x.zip", Team, env_settings={"team_reward": "mean"})
+    assert agent.evaluate(2).scores == [4.0]
+    for env in (Team, Team()):
+        assert hw.Agent.load(tmp_path / "x.zip", env=env).evaluate(2).scores == [4.0]
+    summed = hw.Agent.load(tmp_path / "x.zip", env=Team, env_settings={"team_reward": "sum"})
+    assert summed.evaluate(2).scores == [8.0]
+
+
+def test_ignored_masks_stay_ignored(tmp_path):
+    saved(tmp_path / "x.zip", Masked, env_settings={"masks": False})
+    agent = hw.Agent.load(tmp_path / "x.zip", env=Masked)
+    assert agent.evaluate(4, deterministic=False).scores > 0
+    heeding = hw.Agent.load(tmp_path / "x.zip", env=Masked, env_settings={"masks": True})
+    assert heeding.evaluate(4, deterministic=False).scores == 0
+
+
+# --- what makes it is for what is made by it ------------------------------------------------------
+
+
+def lengths(path, env=None, **more):
+    return set(hw.Agent.load(path, env=env, **more).evaluate(3).lengths.ravel().tolist())
+
+
+def test_settings_of_a_callable_are_for_callables_that_take_them(tmp_path, caplog):
+    saved(tmp_path / "x.zip", Robot, env_settings={"length": 3})
+    x = tmp_path / "x.zip"
+    assert lengths(x, Robot) == {3}
+    assert lengths(x, lambda **settings: Robot(**settings)) == {3}
+    assert lengths(x, lambda: Robot(length=5)) == {5}
+    assert lengths(x, Robot(length=5)) == {5}
+    assert lengths(x, functools.partial(Robot, length=5)) == {5}
+    assert lengths(x, functools.partial(Robot, tool="arm")) == {3}
+    assert lengths(x, Robot, env_settings={"length": 4}) == {4}
+    assert caplog.text == ""
+    assert lengths(x, lambda tool=None: Robot(tool=tool)) == {10}
+    assert "is not given: length" in caplog.text
+
+
+def test_settings_of_an_id_are_for_that_id(package, tmp_path, caplog):
+    x = tmp_path / "x.zip"
+    saved(x, "headwise_test/Robot-v0", env_settings={"length": 3})
+    assert lengths(x) == {3}
+    assert lengths(x, package) == {3}
+    assert lengths(x, Robot) == {3}
+    assert lengths(x, lambda: Robot(length=5)) == {5}
+    assert lengths(x, gym.make("headwise_test/Robot-v0", length=5)) == {5}
+    assert lengths(x, env_settings={"length": 4}) == {4}
+    assert caplog.text == ""
+    gym.register("headwise_test/Robot-v1", entry_point=Robot)
+    assert lengths(x, "headwise_test/Robot-v1") == {10}
+    assert "is not given: length" in caplog.text
+    del gym.registry["headwise_test/Robot-v1"]
+
+
+def test_settings_that_a_file_cannot_hold_are_asked_for(package, tmp_path, caplog):
+    x, settings = tmp_path / "x.zip", {"length": np.int64(3), "tool": object()}
+    saved(x, "headwise_test/Robot-v0", env_settings=settings)
+    agent = hw.Agent.load(x)
+    agent.predict(np.zeros(3))
+    with pytest.raises(hw.EnvError, match="could not hold the settings tool"):
+        agent.evaluate(2)
+    assert lengths(x, env_settings={"tool": "arm"}) == {3}
+    assert caplog.text == ""
+    assert lengths(x, "headwise_test/Robot-v0") == {3}
+    assert "is not given: tool" in caplog.text
+
+
+def test_environments_of_ours_as_others_know_them(tmp_path):
+    settings = {"env_settings": {"num_targets": 4}, "view": "discrete"}
+    saved(tmp_path / "x.zip", "HybridShoot", **settings)
+    made = gym.make("headwise/HybridShoot-v0", num_targets=4, view="discrete")
+    for env in (made, "headwise/HybridShoot-v0", None):
+        assert hw.Agent.load(tmp_path / "x.zip", env=env).learn(40, progress=False).steps == 120
+
+
+# --- modules --------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_alone_never_imports_a_module(package, tmp_path):
+    x = tmp_path / "x.zip"
+    saved(x, package, env_settings={"length": 3})
+    module = sys.modules.pop(package.partition(":")[0])
+    agent = hw.Agent.load(x)
+    assert Robot.action_space.contains(agent.predict(np.zeros(3)))
+    agent.best().predict(np.zeros(3))
+    for call in (lambda: agent.learn(20, progress=False), lambda: agent.evaluate(2)):
+        with pytest.raises(hw.EnvError, match=rf"import a module.*load\(path, env='{package}'\)"):
+            call()
+    agent.save(tmp_path / "y.zip")
+    sys.modules[module.__name__] = module
+    assert lengths(tmp_path / "y.zip", package) == {3}  # settings and all
+    assert lengths(x, Robot) == {3}
+
+
+# --- slots ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+def test_on_to_one_real_robot(algo, tmp_path, caplog):
+    """Trained in several, it goes on in the one that is handed over: not copied, not closed."""
+    settings = {"normalise_obs": True, "normalise_reward": True}
+    settings |= {"rollout": 64} if algo == "ppo" else {}
+    trained = saved(tmp_path / "x.zip", Robot, algo, **settings)
+    robot = Robot(length=7)
+    agent = hw.Agent.load(tmp_path / "x.zip", env=robot)
+    assert (agent.plan.num_envs, agent.steps) == (1, 80)
+    if algo == "dqn":
+        assert int(agent.loop.memory.state_dict()["count"].sum()) == 80
+        assert caplog.text == ""
+    else:
+        assert "rollout under way" in caplog.text
+    before = trained.predict(np.zeros(3), deterministic=True)
+    assert before["grip"] == agent.predict(np.zeros(3), deterministic=True)["grip"]
+    agent.learn(5, progress=False)
+    assert agent.steps == 85
+    assert robot.time == 5
+    assert agent.evaluate(2).lengths.tolist() == [[7, 7]]
+    agent.save(tmp_path / "y.zip")
+    back = hw.Agent.load(tmp_path / "y.zip", env=Robot, num_envs=4)
+    assert back.learn(40, progress=False).steps == 125
+    assert not robot.closed
+
+
+def test_the_best_of_several_goes_to_the_robot(tmp_path):
+    saved(tmp_path / "x.zip", Robot, seeds=3, normalise_reward=True)
+    agent = hw.Agent.load(tmp_path / "x.zip")
+    with pytest.raises(hw.EnvError, match=r"cannot serve several members.*best\(env=\.\.\.\)"):
+        hw.Agent.load(tmp_path / "x.zip", env=Robot())
+    robot = Robot(length=7)
+    best = agent.best(env=robot)
+    assert best.evaluate(2).lengths.tolist() == [[7, 7]]
+    best.learn(5, progress=False)
+    assert robot.time == 5
+
+
+def test_vector_environments_bring_their_slots(tmp_path):
+    saved(tmp_path / "x.zip", Robot, "dqn", n_step=3)
+    vector = gym.vector.SyncVectorEnv([Robot] * 3)
+    agent = hw.Agent.load(tmp_path / "x.zip", env=vector).learn(30, progress=False)
+    assert (agent.plan.num_envs, agent.steps) == (3, 110)
+    vector = gym.vector.SyncVectorEnv([Robot] * 2)
+    vector.metadata = {}
+    told = {"autoreset": "next_step"}
+    hw.Agent("ppo", vector, env_settings=told, hidden=(8,)).save(tmp_path / "y.zip")
+    assert hw.Agent.load(tmp_path / "y.zip", env=vector).plan.num_envs == 2
+    assert hw.Agent.load(tmp_path / "y.zip", env=Robot()).plan.num_envs == 1
+
+
+def test_exact_resuming_needs_the_same_slots(tmp_path):
+    """With others, a compiled environment begins new episodes; nothing breaks."""
+    saved(tmp_path / "x.zip", "HybridShoot", "dqn", view="discrete")
+    same = hw.Agent.load(tmp_path / "x.zip")
+    assert same.loop.in_episodes
+    other = hw.Agent.load(tmp_path / "x.zip", num_envs=2)
+    assert not other.loop.in_episodes
+    assert int(other.loop.memory.state_dict()["count"].sum()) == 80
+    first = [np.array(agent.loop.env.reset()) for agent in (same, other)]
+    assert not np.isin(first[1], first[0]).all()
+    assert other.learn(20, progress=False).steps == 100
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algo", ["ppo", "dqn", "sac"])
+def test_settings_can_be_others_to_fine_tune(algo, tmp_path):
+    trained = hw.Agent(algo, Robot, **(PPO if algo == "ppo" else DQN)).learn(80, progress=False)
+    trained.save(tmp_path / "x.zip")
+    tuned = hw.Agent.load(tmp_path / "x.zip", env=Robot, lr=1e-7)
+    assert tuned.plan.config.lr == 1e-7
+    steps = {n: x for n, x in tuned.loop.algorithm.state_dict().items() if n.endswith("lr")}
+    assert steps
+    assert all((x < 2e-7).all() for x in steps.values())
+    ours, theirs = (a.loop.algorithm.state_dict() for a in (trained, tuned))
+    for name in ours.keys() - steps.keys():
+        assert torch.equal(ours[name], theirs[name]), name
+    tuned.save(tmp_path / "y.zip")
+    assert hw.Agent.load(tmp_path / "y.zip").plan.config.lr == 1e-7
+    assert hw.Agent.load(tmp_path / "x.zip").plan.config.lr == trained.plan.config.lr
+
+
+def test_a_smaller_replay_or_rollout_is_no_obstacle(tmp_path):
+    saved(tmp_path / "x.zip", Robot, "dqn")
+    agent = hw.Agent.load(tmp_path / "x.zip", env=Robot, replay=40, n_step=2)
+    assert int(agent.loop.memory.state_dict()["count"].sum()) == 40
+    agent.learn(40, progress=False)
+    saved(tmp_path / "y.zip", Robot)
+    hw.Agent.load(tmp_path / "y.zip", env=Robot, rollout=8).learn(40, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"hidden": (9,)}, "what was learned does not fit these settings; got hidden"),
+        ({"learning_rate": 0.1}, "unknown setting"),
+        ({"lr": -1.0}, "out of range"),
+        ({"seeds": 3}, "unknown setting"),
+        ({"num_envs": 0}, "num_envs must be a count"),
+        ({"env_settings": [1]}, "env_settings must be a dict"),
+    ],
+)
+def test_settings_that_cannot_be_changed(settings, words, tmp_path):
+    saved(tmp_path / "x.zip", Robot)
+    with pytest.raises(hw.ConfigError, match=words):
+        hw.Agent.load(tmp_path / "x.zip", env=Robot, **settings)
+
+
+# --- earlier versions -----------------------------------------------------------------------------
+
+
+def test_a_checkpoint_of_an_earlier_version_is_loaded(tmp_path):
+    """It said nothing of what had no id, counted ticks, and could leave out the memory."""
+    saved(tmp_path / "x.zip", Robot, "dqn", view="discrete")
+    found = read_checkpoint(tmp_path / "x.zip")
+    info = {n: x for n, x in found.info.items() if n not in ("masks", "format", "entries")}
+    del found.tensors["counters"]["steps"], found.tensors["memory"]
+    write_checkpoint(tmp_path / "y.zip", found._replace(info=info | {"env": None}))
+    agent = hw.Agent.load(tmp_path / "y.zip", env=Robot)
+    assert agent.steps == 80
+    assert agent.learn(40, progress=False).steps == 120
