@@ -1,0 +1,124 @@
+"""Environments of a user's own module: imported if the user types it, never because a file says so.
+
+From `headwise train --env my_robot:MyRobot-v0` on, every command that plays wants to be told again,
+and says how.
+"""
+
+import sys
+
+import gymnasium as gym
+import pytest
+from small_run import SMALL
+
+import headwise as hw
+from headwise.cli import main
+
+ROBOT = """
+import gymnasium as gym, numpy as np
+from gymnasium import spaces
+
+class Robot(gym.Env):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    observation_space = spaces.Box(-1, 1, (2,))
+    action_space = spaces.Dict(grip=spaces.Discrete(3), arm=spaces.Box(-1, 1, (2,)))
+
+    def __init__(self, render_mode=None, length=10):
+        self.render_mode, self.length = render_mode, length
+
+    def legal(self):
+        return {"action_mask": {"grip": np.array([1, 0, 1], np.int8)}}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return np.zeros(2, np.float32), self.legal()
+
+    def step(self, action):
+        assert action["grip"] != 1, "this option is illegal"
+        self.time += 1
+        over = self.time == self.length
+        return np.zeros(2, np.float32), 1.0, False, over, self.legal()
+
+    def render(self):
+        return np.zeros((8, 8, 3), np.uint8)
+
+gym.register("MyRobot-v0", entry_point=Robot)
+"""
+ENV = "my_robot:MyRobot-v0"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with the module in it, and nothing imported yet."""
+    (tmp_path / "my_robot.py").write_text(ROBOT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    forget()
+
+
+def forget():
+    sys.modules.pop("my_robot", None)
+    gym.registry.pop("MyRobot-v0", None)
+
+
+@pytest.fixture
+def run(here):
+    words = f"--seeds 2 --steps 64 --out robot --env {ENV} --env-settings length=5 {SMALL}"
+    assert main(["train", *words.split()]) == 0
+    forget()
+    return "robot"
+
+
+COMMANDS = [
+    ["eval", "robot", "--episodes", "2"],
+    ["play", "robot", "--record", "x.gif", "--episodes", "2", "--no-deterministic"],
+    ["train", "--resume", "robot", "--steps", "128", "--no-progress", "--device", "cpu"],
+]
+
+
+def test_the_run_says_how_it_is_measured(here, capsys):
+    assert main(["train", "--seeds", "1", "--steps", "8", "--out", "x", "--env", ENV]) == 0
+    assert f"headwise eval x --env {ENV}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_a_command_that_plays_wants_to_be_told(run, words, capsys):
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert f"If you trust it: headwise {' '.join(words)} --env {ENV}\n" in said
+    assert "my_robot" not in sys.modules
+    assert main([*words, "--env", ENV]) == 0
+
+
+def test_settings_of_the_environment_are_kept(run, capsys):
+    assert main(["eval", run, "--episodes", "1", "--env", ENV, "--json"]) == 0
+    assert "[5.0]" in capsys.readouterr().out
+
+
+def test_masks_are_heeded_in_play(run, capsys):
+    """The environment itself fails at an illegal option."""
+    words = ["--record", "x.gif", "--episodes", "5", "--no-deterministic", "--env", ENV]
+    assert main(["play", run, *words]) == 0
+    assert "returns: 5, 5, 5, 5, 5" in capsys.readouterr().out
+
+
+def test_an_export_needs_no_environment(run):
+    assert main(["export", run]) == 0
+    assert "my_robot" not in sys.modules
+
+
+def test_a_checkpoint_without_an_id_wants_one(here, capsys):
+    sys.path.insert(0, str(here))
+    import my_robot
+
+    hw.Agent("ppo", my_robot.Robot, num_envs=2, hidden=(8,)).save("x.zip")
+    assert main(["eval", "x.zip"]) == 2
+    assert "headwise eval x.zip --env MODULE:ID" in capsys.readouterr().err
+    assert main(["eval", "x.zip", "--env", ENV, "--episodes", "2"]) == 0
+
+
+def test_a_module_that_fails_shows_where(here, capsys):
+    (here / "broken.py").write_text("import nothing_of_the_kind")
+    assert main(["train", "--env", "broken:X-v0"]) == 2
+    assert "No module named 'nothing_of_the_kind'" in capsys.readouterr().err
