@@ -1,7 +1,9 @@
 """The command line, called as a function: what is printed, what is left behind, what is refused."""
 
 import json
+from typing import ClassVar
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from small_run import train
@@ -100,6 +102,42 @@ def test_play_stops_with_control_c_and_keeps_what_it_saw(run, tmp_path, monkeypa
     assert main(["play", str(run), "--record", str(video), "--episodes", "9"]) == 130
     assert "3 frames in" in capsys.readouterr().out
     assert video.exists()
+
+
+class Blind(gym.Env):
+    """An environment that takes no render_mode."""
+
+    metadata: ClassVar = {"render_modes": ["rgb_array"]}
+    observation_space, action_space = gym.spaces.Box(-1, 1, (2,)), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 0.0, False, True, {}
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ("Pendulum-v1 --view discrete --env-settings bins=5", 0, "frames in"),
+        ("CartPole-v1 --env-settings masks=False vectorization=async", 0, "frames in"),
+        ("probe/agree", 2, "probe/agree cannot be watched: it draws no pictures"),
+        ("Blind-v0", 2, "this environment cannot be drawn; got TypeError"),
+    ],
+)
+def test_play_of_all_kinds_of_environments(words, status, message, tmp_path, capsys, monkeypatch):
+    blind = gym.envs.registration.EnvSpec("Blind-v0", entry_point=Blind)
+    monkeypatch.setitem(gym.registry, "Blind-v0", blind)
+    folder, video = str(tmp_path / "x"), str(tmp_path / "x.gif")
+    settings = (
+        f"--steps 8 --seeds 1 --num-envs 2 --hidden 8 --device cpu --no-progress --env {words}"
+    )
+    assert main(["train", *settings.split(), "--out", folder]) == 0
+    played = main(["play", folder, "--record", video, "--episodes", "1", "--max-frames", "3"])
+    assert played == status
+    said = capsys.readouterr()
+    assert message in said.out + said.err
 
 
 def test_play_for_nobody_is_refused(run, monkeypatch, capsys):

@@ -112,7 +112,13 @@ class World:
             return gym.make(self.env, render_mode=render_mode, **self.making)
         vectorising = ("num_threads", "allocate", "backend", "vectorization")
         settings = {k: v for k, v in self.settings.items() if k not in vectorising}
-        return gym.make(env_id(plain_name(self.env)), render_mode=render_mode, **settings)
+        made = env_id(plain_name(self.env))
+        if made not in gym.registry:
+            raise EnvError(
+                f"{self.env} cannot be watched: it draws no pictures",
+                fix="Measure it: agent.evaluate(), or `headwise eval`.",
+            )
+        return gym.make(made, render_mode=render_mode, **settings)
 
     def _not_known(self) -> EnvError:
         why, fix = "its checkpoint does not say how to make it", "Hand it over: "

@@ -16,7 +16,7 @@ from headwise.cli.film import Frame, check_video, with_bars, write_video
 from headwise.cli.flags import asked
 from headwise.cli.runs import OfRun, load_run
 from headwise.envs.render import Window, require
-from headwise.errors import EnvError
+from headwise.errors import EnvError, HeadwiseError
 
 if TYPE_CHECKING:
     from headwise.agent import Agent
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     checked_count("max_frames", given.max_frames)
     checked_seed(given.seed, "seed")
     agent = load_run(given.run, given.env, given.device, ["headwise", "play", *argv])
-    env = agent.world.single("rgb_array")
+    env = _drawing(lambda: agent.world.single("rgb_array"))
     rate = int(env.metadata.get("render_fps", 15))
     frames: list[Frame] = []
     show: Callable[[Frame], None] = frames.append
@@ -111,7 +111,7 @@ def played(agent: Agent, env: Any, given: Play, seed: int) -> Iterator[tuple[Fra
     names, reward, over = agent.face.spec.names, 0.0, False
     member = None if given.member == "best" else given.member
     while True:
-        frame = env.render()
+        frame = _drawing(env.render)
         if not isinstance(frame, np.ndarray):
             raise EnvError("this environment draws no pictures", got=type(frame).__name__)
         shares = agent.importance(obs, member=member)
@@ -126,3 +126,15 @@ def played(agent: Agent, env: Any, given: Play, seed: int) -> Iterator[tuple[Fra
         )
         obs, gained, terminated, truncated, info = env.step(action)
         reward, over = float(gained), bool(terminated or truncated)
+
+
+def _drawing(call: Callable[[], Any]) -> Any:
+    """What a call returns that may fail for want of a package, or of pictures."""
+    try:
+        return call()
+    except HeadwiseError:
+        raise
+    except Exception as error:
+        raise EnvError(
+            "this environment cannot be drawn", got=f"{type(error).__name__}: {error}"
+        ) from error
