@@ -93,7 +93,7 @@ def played(agent: Agent, env: Any, asked: Play, seed: int) -> Iterator[tuple[Fra
         action = agent.predict(
             obs,
             deterministic=not asked.sample,
-            action_mask=info.get("action_mask"),
+            action_mask=agent.face.told_mask(env, obs, info),
             member=asked.member,
         )
         obs, gained, terminated, truncated, info = env.step(action)
