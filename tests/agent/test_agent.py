@@ -282,3 +282,17 @@ def test_an_exported_policy_acts_the_same(tmp_path):
     np.testing.assert_allclose(aim, ours[1], atol=1e-5)
     with pytest.raises(hw.ConfigError, match="path"):
         agent.export(None)
+
+
+def test_an_exported_file_is_what_its_name_says(tmp_path):
+    agent = shoot()
+    agent.export(tmp_path / "x.pt2")
+    program = torch.export.load(tmp_path / "x.pt2").module()
+    obs = torch.rand(5, 9)
+    action = program(observation={"observation": obs}, uniform=None, action_mask=None)
+    ours = agent.predict(obs.numpy(), deterministic=True)
+    np.testing.assert_array_equal(action["action[0]"].numpy(), ours[0])
+    for name in ("x.foo", "x", "x.onnx.zip", "x.ONNX"):
+        with pytest.raises(hw.ConfigError, match=r"\.onnx, or in \.pt2"):
+            agent.export(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.pt2"]

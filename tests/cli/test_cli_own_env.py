@@ -103,8 +103,13 @@ def test_masks_are_heeded_in_play(run, capsys):
     assert "returns: 5, 5, 5, 5, 5" in capsys.readouterr().out
 
 
-def test_an_export_needs_no_environment(run):
-    assert main(["export", run]) == 0
+def test_an_export_needs_no_environment_and_takes_masks_where_it_gave_them(run):
+    import onnxruntime
+
+    for words, wanted in (([], True), (["--masks", "no"], False)):
+        assert main(["export", run, *words]) == 0
+        session = onnxruntime.InferenceSession(f"{run}/policy.onnx")
+        assert ("action_mask" in [x.name for x in session.get_inputs()]) is wanted
     assert "my_robot" not in sys.modules
 
 

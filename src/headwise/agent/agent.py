@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from headwise.agent.acting import Acting
 from headwise.agent.importance import head_importance
 from headwise.agent.late_env import LateEnv
 from headwise.agent.learning import train
@@ -25,13 +26,11 @@ from headwise.algorithms import AlgorithmConfig
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
-from headwise.training.build import make_loop
 from headwise.training.callbacks import Callback
 from headwise.training.device import AUTO
 from headwise.training.evaluate import (
     Evaluation,
     FloatArray,
-    Player,
     evaluate_loop,
     fresh_seeds,
 )
@@ -107,22 +106,9 @@ class Agent:
         self._scores: FloatArray | None = None  # of the last evaluation
         if "scores" in parts.state:
             self._scores = parts.state["scores"]["scores"].cpu().numpy()
-        self._draws = 0
+        self._acting = Acting()
         self._was_loaded = False
-        self._loop = self._make_loop()
-
-    def _make_loop(self) -> Loop:
-        plan = self.plan
-        return make_loop(
-            self._env,
-            plan.config,
-            plan.factorization,
-            plan.seeds,
-            plan.total_steps or 1,
-            plan.device,
-            normalise_obs=plan.normalise_obs,
-            normalise_reward=plan.normalise_reward,
-        )
+        self._loop = self.plan.loop(self._env)
 
     # --- what it is -----------------------------------------------------------------------------
 
@@ -149,6 +135,12 @@ class Agent:
             scores = self._loop.episodes.recent_return(len(self.seeds))
         alive = self._loop.algorithm.alive.cpu().numpy()
         return int(np.argmax(np.where(np.isfinite(scores) & alive, scores, -np.inf)))
+
+    @property
+    def gives_masks(self) -> bool:
+        """Whether the environment gives masks, as far as it was seen."""
+        by_name = self.face.codec.mask_in_obs
+        return self._gives_masks or by_name or self._loop.legal is not None
 
     def __repr__(self) -> str:
         plan = self.plan
@@ -215,7 +207,7 @@ class Agent:
         if self.plan.total_steps is None:
             self.plan = replace(self.plan, total_steps=more)
             learned = self._loop.state_dict()  # a member on its own knows something already
-            self._loop = self._make_loop()
+            self._loop = self.plan.loop(self._env)
             load_state(self._loop, learned, learner_only=True)
         return self.steps + more
 
@@ -235,18 +227,18 @@ class Agent:
             obs: One observation, or a batch with one more axis.
             deterministic: Whether the best action is taken, or one drawn from the policy.
             action_mask: Which options are legal, in any form that an environment may give it; for
-                a batch one after another.
+                a batch one after another. None takes the mask in the observation, if it has one.
             member: Which member acts; None is the best known.
         """
-        rows, batched = self.face.observe(obs)
-        legal = None
-        if action_mask is not None:
-            legal = self.face.legal(action_mask, len(rows), batched=batched)
-        who = self.best_member if member is None else checked_member(member, len(self.seeds))
-        draw = None if deterministic else self._draws
-        self._draws += not deterministic
-        actions = Player(self._loop).act_alone(rows, who, legal, draw)
-        return self.face.act(actions, batched=batched)
+        return self._acting.act(
+            self._loop,
+            self.face,
+            obs,
+            self._who(member),
+            deterministic=deterministic,
+            action_mask=action_mask,
+            gives_masks=self.gives_masks,
+        )
 
     def importance(self, obs: Any, *, member: int | None = None) -> FloatArray | None:
         """How much each head matters, (H,) or (B, H), as shares that sum to one.
@@ -254,9 +246,11 @@ class Agent:
         None where the critic does not tell heads apart: all but ppo with vdn or qplex do not.
         """
         rows, batched = self.face.observe(obs)
-        who = self.best_member if member is None else checked_member(member, len(self.seeds))
-        shares = head_importance(self._loop, rows, who)
+        shares = head_importance(self._loop, rows, self._who(member))
         return shares if shares is None or batched else shares[0]
+
+    def _who(self, member: int | None) -> int:
+        return self.best_member if member is None else checked_member(member, len(self.seeds))
 
     def evaluate(
         self,
@@ -313,7 +307,7 @@ class Agent:
             face = world.face(vec)
         state = member_state(self._loop.state_dict(), member, plan.num_envs)
         alone = Agent.__new__(Agent)
-        alone._begin(Parts(plan, face, world, state, self._gives_masks), vec)
+        alone._begin(Parts(plan, face, world, state, self.gives_masks), vec)
         load_state(alone._loop, state)
         return alone
 
@@ -328,7 +322,7 @@ class Agent:
         state = self._loop.state_dict()
         if self._scores is not None:
             state["scores"] = {"scores": torch.from_numpy(self._scores)}
-        save_parts(path, Parts(self.plan, self.face, self.world, state, self._gives_masks))
+        save_parts(path, Parts(self.plan, self.face, self.world, state, self.gives_masks))
 
     @classmethod
     def load(
@@ -372,14 +366,18 @@ class Agent:
         return agent
 
     def export(
-        self, path: str | os.PathLike[str], *, deterministic: bool = True, masks: bool = False
+        self,
+        path: str | os.PathLike[str],
+        *,
+        deterministic: bool = True,
+        masks: bool | None = None,
     ) -> None:
         """Writes the best member's policy to run without Headwise: as ONNX, or `.pt2` for torch.
 
         Args:
             path: The file.
             deterministic: If not, actions are drawn, by uniform numbers that are one more input.
-            masks: Whether it takes masks as an input.
+            masks: Whether it takes masks as an input; None does if the environment gives them.
         """
         export_member(
             self._loop,
@@ -388,7 +386,7 @@ class Agent:
             self.best_member,
             path,
             deterministic=deterministic,
-            masks=masks,
+            masks=self.gives_masks if masks is None else masks,
         )
 
     def close(self) -> None:

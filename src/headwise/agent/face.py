@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from headwise.envs.foreign_codec import EnvCodec
-from headwise.envs.masks import check_legal
+from headwise.envs.foreign_slot import told_mask
+from headwise.envs.masks import MASK_METHOD, check_legal
 from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, HeadwiseError, SpaceError
 from headwise.spaces import ActionSpec, Choice, ObsSpec
@@ -96,6 +98,15 @@ class Face:
         over = np.zeros((1, rows), dtype=np.bool_)
         check_legal(legal[None], self.spec, self.codec.all_legal, over)
         return legal
+
+    def mask_in(self, obs: Any, rows: int, *, batched: bool) -> Any:
+        """The masks in observations, where the environment puts them there; or None."""
+        return self.codec.masks_in(obs, rows) if batched else self.codec.mask_in(obs)
+
+    def told_mask(self, env: gym.Env[Any, Any], obs: Any, info: Any) -> Any:
+        """The mask that an environment tells beside an observation, for `predict`; or None."""
+        asks = env.has_wrapper_attr(MASK_METHOD)
+        return told_mask(self.codec, env, obs, info, asks=asks)[1]
 
     def act(self, units: NDArray[np.float32], *, batched: bool) -> Any:
         """Actions (B, H) of the learner in the environment's own structure."""

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 
 from headwise.agent.plan import Plan
 from headwise.agent.world import World
-from headwise.training.build import make_loop
 from headwise.training.device import Choice, faster_device
 from headwise.training.pace import get_ready, impatient, seconds_per_step
 from headwise.training.threads import training_threads
@@ -33,16 +32,8 @@ def _seconds(plan: Plan, world: World, device: str) -> float:
     settings = {name: getattr(plan.config, name) for name in asdict(plan.config)}
     env = world.vec(plan.seeds, plan.num_envs)
     try:
-        loop = make_loop(
-            env,
-            replace(plan.config, **impatient(settings, plan.num_envs)),
-            plan.factorization,
-            plan.seeds,
-            plan.total_steps or 1,
-            device,
-            normalise_obs=plan.normalise_obs,
-            normalise_reward=plan.normalise_reward,
-        )
+        hasty = replace(plan.config, **impatient(settings, plan.num_envs))
+        loop = replace(plan, config=hasty, device=device).loop(env)
         with training_threads(len(plan.seeds), loop.keys.device):
             get_ready(loop)
             return seconds_per_step(loop, _SECONDS)

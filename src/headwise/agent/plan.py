@@ -11,10 +11,13 @@ import torch
 
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.algorithms.base import config_from, per_member_fields
+from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, ConfigError, HeadwiseError
 from headwise.factorizations import Factorization, factorizations
 from headwise.population import Keys
 from headwise.registry import unknown
+from headwise.training.build import make_loop
+from headwise.training.loop import Loop
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,19 @@ class Plan:
             seeds=_seeds(seeds),
             device=_device(device),
             **others,
+        )
+
+    def loop(self, env: VecEnv) -> Loop:
+        """A loop that trains so in an environment."""
+        return make_loop(
+            env,
+            self.config,
+            self.factorization,
+            self.seeds,
+            self.total_steps or 1,
+            self.device,
+            normalise_obs=self.normalise_obs,
+            normalise_reward=self.normalise_reward,
         )
 
     def changed(self, settings: Mapping[str, Any]) -> Plan:

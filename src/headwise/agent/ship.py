@@ -20,11 +20,19 @@ def export_member(
     deterministic: bool,
     masks: bool,
 ) -> None:
-    """Writes one member's policy: as ONNX, or through `torch.export` if the file ends in .pt2."""
+    """Writes one member's policy: as ONNX to a file .onnx, or through `torch.export` to a .pt2."""
     from headwise.export import deploy, export_onnx, export_torch
 
     if not isinstance(path, str | os.PathLike):
         raise ConfigError("an export needs the path of a file", got=repr(path), allowed="a path")
+    kinds = {".onnx": export_onnx, ".pt2": export_torch}
+    suffix = os.path.splitext(os.fspath(path))[1]
+    if suffix not in kinds:
+        raise ConfigError(
+            "the name of an exported file says what it is",
+            got=os.fspath(path),
+            allowed="a name that ends in .onnx, or in .pt2 for PyTorch",
+        )
     policy = deploy(
         loop.algorithm,
         plan.config,
@@ -36,5 +44,4 @@ def export_member(
         normaliser=loop.normaliser,
         member=member,
     )
-    write = export_torch if os.fspath(path).endswith(".pt2") else export_onnx
-    write(policy, path, deterministic=deterministic, masks=masks)
+    kinds[suffix](policy, path, deterministic=deterministic, masks=masks)

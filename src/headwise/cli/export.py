@@ -10,9 +10,8 @@ from typing import Literal
 
 from headwise.cli.flags import asked
 from headwise.cli.runs import OfRun, checkpoint_of, load_run
-from headwise.errors import ConfigError
 
-KINDS = (".onnx", ".pt2")
+_MASKS = {"auto": None, "yes": True, "no": False}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,19 +30,17 @@ class Export(OfRun):
     deterministic: bool = True
     """Take the best action; with --no-deterministic uniform numbers are one more input, and actions
     are drawn by them."""
-    masks: bool = False
-    """Take masks of legal options as one more input."""
+    masks: Literal["auto", "yes", "no"] = "auto"
+    """Whether masks of legal options are one more input; auto: where the environment gives them."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Exports as the words of the command line say."""
     given = asked(Export, argv, "export")
     out = given.out or checkpoint_of(given.run).with_name("policy.onnx")
-    if out.suffix not in KINDS:
-        raise ConfigError("unknown kind of policy", got=str(out), allowed=" or ".join(KINDS))
     again = ["headwise", "export", *argv]
     agent = load_run(given.run, given.env, given.device, again, plays=False)
     member = agent.best_member if given.member == "best" else given.member
-    agent.member(member).export(out, deterministic=given.deterministic, masks=given.masks)
+    agent.member(member).export(out, deterministic=given.deterministic, masks=_MASKS[given.masks])
     sys.stdout.write(f"the policy of seed {agent.seeds[member]} is in {out}\n")
     return 0

@@ -121,7 +121,7 @@ def played(agent: Agent, env: Any, given: Play, seed: int) -> Iterator[tuple[Fra
         action = agent.predict(
             obs,
             deterministic=given.deterministic,
-            action_mask=info.get("action_mask"),
+            action_mask=agent.face.told_mask(env, obs, info),
             member=member,
         )
         obs, gained, terminated, truncated, info = env.step(action)

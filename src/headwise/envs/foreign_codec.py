@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from headwise.envs.masks import MASK, Legal, MaskReader
@@ -188,6 +189,29 @@ class EnvCodec:
         return spec.check(values) if self._view is None else self._view.to_native(values)
 
     # --- masks ----------------------------------------------------------------------------------
+
+    def mask_in(self, obs: Any) -> Any:
+        """The mask in an observation or in a batch of them, as it is there; None if it has none."""
+        if not self.mask_in_obs or not isinstance(obs, Mapping):
+            return None
+        if not self._by_agent:
+            return obs.get(MASK)
+        told = {agent: one for agent, one in obs.items() if isinstance(one, Mapping)}
+        return {agent: one[MASK] for agent, one in told.items() if MASK in one} or None
+
+    def masks_in(self, obs: Any, rows: int) -> list[Any] | None:
+        """The masks in a batch of so many observations, one after another."""
+        masks = self.mask_in(obs)
+        if masks is None:
+            return None
+        space: Any = self.observation_space
+        if not self._by_agent:
+            return list(iterate(batch_space(space[MASK], rows), masks))
+        columns = {
+            agent: iterate(batch_space(space[agent][MASK], rows), mask)
+            for agent, mask in masks.items()
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def legal(self, mask: Any) -> Legal:
         """A mask in any of the forms of `MaskReader`, as (H, K)."""

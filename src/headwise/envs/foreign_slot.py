@@ -130,15 +130,8 @@ class GymSlot(Slot):
         )
 
     def _info(self, obs: Any, info: Any) -> dict[str, Any]:
-        if not self.codec.reads_masks:
-            return {}
-        if self.codec.mask_in_obs:
-            return {MASK: self.codec.legal(obs[MASK])}
-        if isinstance(info, Mapping) and MASK in info:
-            return {MASK: self.codec.legal(info[MASK])}
-        if self._has_method:
-            return {MASK: self.codec.legal(self.env.get_wrapper_attr(MASK_METHOD)())}
-        return {}
+        known, mask = told_mask(self.codec, self.env, obs, info, asks=self._has_method)
+        return {MASK: self.codec.legal(mask)} if known else {}
 
     def _keeper(self) -> Any:
         """The outermost that has hooks, if no wrapper around it has anything to tell itself."""
@@ -239,6 +232,29 @@ class TeamSlot(Slot):
     def _set_beside(self, beside: dict[str, Any]) -> None:
         self._took_part = {self._agents[index] for index in beside["took_part"]}
         self._terminated = {self._agents[index] for index in beside["terminated"]}
+
+
+def told_mask(
+    codec: EnvCodec, env: gym.Env[Any, Any], obs: Any, info: Any, *, asks: bool
+) -> tuple[bool, Any]:
+    """Whether an environment tells a mask, and the mask as it does: in `obs`, `info` or by method.
+
+    Args:
+        codec: What reads its masks.
+        env: The environment.
+        obs: What it has just shown.
+        info: What it said beside that.
+        asks: Whether it has the method.
+    """
+    if not codec.reads_masks:
+        return False, None
+    if codec.mask_in_obs:
+        return True, obs[MASK]
+    if isinstance(info, Mapping) and MASK in info:
+        return True, info[MASK]
+    if asks:
+        return True, env.get_wrapper_attr(MASK_METHOD)()
+    return False, None
 
 
 def _has_hooks(env: Any) -> bool:

@@ -1,0 +1,58 @@
+"""What an agent does when it is asked for actions."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from headwise.agent.face import Face
+from headwise.training.evaluate import Player
+from headwise.training.loop import Loop
+
+logger = logging.getLogger("headwise")
+
+
+class Acting:
+    """Counts draws, so that the same calls give the same actions, and reminds of masks once."""
+
+    def __init__(self) -> None:
+        self._draws = 0
+        self._reminded = False
+
+    def act(
+        self,
+        loop: Loop,
+        face: Face,
+        obs: Any,
+        member: int,
+        *,
+        deterministic: bool,
+        action_mask: Any,
+        gives_masks: bool,
+    ) -> Any:
+        """Actions of one member for observations, both in the environment's own structure.
+
+        Args:
+            loop: Whose learner acts.
+            face: How the environment speaks.
+            obs: One observation, or a batch.
+            member: Which member acts.
+            deterministic: Whether the best action is taken, or one drawn from the policy.
+            action_mask: Which options are legal; None takes what the observation says.
+            gives_masks: Whether the environment gives masks.
+        """
+        rows, batched = face.observe(obs)
+        if action_mask is None:
+            action_mask = face.mask_in(obs, len(rows), batched=batched)
+        legal = None
+        if action_mask is not None:
+            legal = face.legal(action_mask, len(rows), batched=batched)
+        elif gives_masks and not self._reminded:
+            self._reminded = True
+            logger.warning(
+                "The environment gives masks and predict() has none, so it may choose an illegal "
+                "option. Pass it on: predict(obs, action_mask=info['action_mask'])."
+            )
+        draw = None if deterministic else self._draws
+        self._draws += not deterministic
+        return face.act(Player(loop).act_alone(rows, member, legal, draw), batched=batched)
