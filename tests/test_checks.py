@@ -123,3 +123,19 @@ def test_the_bounds_of_counts_and_seeds():
     assert checked_seed(2**64 - 1) == checked_seed(np.uint64(2**64 - 1)) == 2**64 - 1
     with pytest.raises(ConfigError, match=r"from 0 to 2\^64 - 1"):
         checked_seed(2**64)
+
+
+def test_an_agent_takes_numbers_of_numpy_wherever_it_takes_numbers():
+    agent = hw.Agent(
+        "ppo",
+        "HybridShoot",
+        seeds=np.array([3, 4]),
+        num_envs=np.int64(2),
+        normalise_obs=np.bool_(True),
+        hidden=np.array([8]),
+        rollout=np.int64(8),
+        lr=np.array([1e-3, 1e-4], dtype=np.float32),
+    )
+    agent.learn(np.int64(8), progress=False, log_every=np.int32(8))
+    agent.evaluate(np.int64(2), seed=np.int64(1))
+    assert json.dumps(agent.plan.to_json())

@@ -23,6 +23,7 @@ from headwise.agent.stage import stage
 from headwise.agent.storage import Parts, load_state, member_state, save_parts
 from headwise.agent.world import World
 from headwise.algorithms import AlgorithmConfig
+from headwise.checks import checked_seed
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
@@ -274,9 +275,8 @@ class Agent:
         """
         checked_count("episodes", episodes)
         checked_count("max_steps", max_steps)
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise ConfigError("seed is no whole number", got=seed, allowed="from 0 to 2^63 - 1")
-        loop, seeds = self._loop, fresh_seeds(self._loop.keys, _EVALUATE, seed)
+        number = checked_seed(seed, "seed")
+        loop, seeds = self._loop, fresh_seeds(self._loop.keys, _EVALUATE, number)
         with (
             training_threads(len(self.seeds), loop.keys.device),
             stage(self.world, loop, seeds) as env,

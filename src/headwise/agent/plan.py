@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from headwise import checks
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.algorithms.base import config_from, per_member_fields
 from headwise.envs.types import VecEnv
@@ -37,10 +38,10 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_envs", checked_count("num_envs", self.num_envs))
         for name in ("normalise_obs", "normalise_reward"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(
-                    f"{name} is a switch", got=getattr(self, name), allowed="True or False"
-                )
+            switch = checks.plain(getattr(self, name))
+            if not isinstance(switch, bool):
+                raise ConfigError(f"{name} is a switch", got=switch, allowed="True or False")
+            object.__setattr__(self, name, switch)
         for name in per_member_fields(self.config):
             if getattr(self.config, name) is not None:
                 self.config.member_values(name, Keys(self.seeds))
@@ -206,12 +207,7 @@ def _device(device: Any) -> str:
 
 def checked_count(name: str, value: Any) -> int:
     """A number of things that a user gave; None, where nothing was given, is 0."""
-    if value is None:
-        return 0
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 1:
-        raise ConfigError(f"{name} must be a count", got=value, allowed="whole numbers from 1")
-    return int(value)
+    return 0 if value is None else checks.checked_count(name, value)
 
 
 def checked_member(member: Any, num_members: int) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from headwise.checks import checked_count
 from headwise.envs.types import StepBatch, VecEnv
-from headwise.errors import ConfigError
 from headwise.population import Keys, Stream
 from headwise.training.legal import LegalOptions
 from headwise.training.loop import Loop
@@ -104,10 +104,7 @@ def evaluate_loop(
         deterministic: Whether the best action is taken, or one drawn from the policy.
         max_steps: The longest episode; what it has earned by then is its return.
     """
-    if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
-        raise ConfigError(
-            "episodes is no number of episodes", got=episodes, allowed="whole numbers from 1"
-        )
+    episodes = checked_count("episodes", episodes)
     slots = min(env.num_slots, episodes)
     quota = np.full(env.num_slots, 0)
     quota[:slots] = episodes // slots + (np.arange(slots) < episodes % slots)
