@@ -36,6 +36,7 @@ from headwise.training.evaluate import (
 )
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
+from headwise.training.replay_room import check_room
 from headwise.training.sinks.base import Sink
 from headwise.training.threads import training_threads
 
@@ -109,6 +110,7 @@ class Agent:
         self._acting = Acting()
         self._was_loaded = False
         self._loop = self.plan.loop(self._env)
+        check_room(self._loop)
 
     # --- what it is -----------------------------------------------------------------------------
 
