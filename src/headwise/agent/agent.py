@@ -392,5 +392,7 @@ class Agent:
         )
 
     def close(self) -> None:
-        """Lets go of the environment."""
+        """Lets go of the environment; the agent can still predict, be saved and be exported."""
         self._env.close()
+        self._env = self._loop.env = LateEnv.closed(self._env)
+        self._loop.in_episodes = False
