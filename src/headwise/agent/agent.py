@@ -189,6 +189,7 @@ class Agent:
             self._loop,
             target,
             save=lambda: self.save(checkpoint or ""),
+            load=self.world.load_call(str(checkpoint)),
             is_new=self.steps == 0 and not self._was_loaded,
             progress=Progress(title) if progress else None,
             callbacks=callbacks,
