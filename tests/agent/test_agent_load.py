@@ -344,6 +344,23 @@ def test_settings_that_cannot_be_changed(settings, words, tmp_path):
         hw.Agent.load(tmp_path / "x.zip", env=Robot, **settings)
 
 
+# --- closing --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env", [Robot, "HybridShoot", Robot()], ids=["class", "ours", "instance"])
+def test_an_agent_that_was_closed_can_be_saved_and_go_on(env, tmp_path):
+    agent = hw.Agent("dqn", env, hidden=(8,), bins=3, warmup=16).learn(80, progress=False)
+    agent.close()
+    for _ in range(2):
+        with pytest.raises(hw.EnvError, match=r"was closed.*Agent\.load\(path\)"):
+            agent.learn(20, progress=False)
+    agent.predict(np.zeros(agent.face.obs_spec.size))
+    agent.save(tmp_path / "x.zip")
+    again = hw.Agent.load(tmp_path / "x.zip", env=None if isinstance(env, str) else Robot)
+    assert again.learn(32, progress=False).steps >= 112
+    agent.close()
+
+
 # --- earlier versions -----------------------------------------------------------------------------
 
 

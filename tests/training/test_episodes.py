@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 
 from headwise.envs.types import StepBatch
@@ -53,3 +55,33 @@ def test_the_table_can_be_put_back():
     episodes.add(step(ended=[(0, 1)]), 4)
     fresh.add(step(ended=[(0, 1)]), 4)
     np.testing.assert_array_equal(fresh.table, episodes.table)
+
+
+def test_only_the_last_rows_are_kept_and_the_same_ones_after_a_break():
+    """Three rows of four; what a member did last is known all the same."""
+    kept, resumed = Episodes(keep=3), Episodes(keep=3)
+    for number, place in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        kept.add(step(ended=[place]), number)
+        if number == 1:
+            resumed.table = kept.table
+        if number > 1:
+            resumed.add(step(ended=[place]), number)
+    np.testing.assert_array_equal(kept.table[:, 0], [1, 2, 3])
+    np.testing.assert_array_equal(kept.table, resumed.table)
+    assert kept.last(0)[0].tolist() == [0.0, 1.0]
+    assert kept.last(1, 1)[0].tolist() == [11.0]
+
+
+def test_what_is_recent_does_not_take_longer_in_a_long_run():
+    """A million episodes later, a thousand questions take a fraction of a second."""
+    episodes = Episodes()
+    rows = np.zeros((1_000_000, 4))
+    rows[:, 1] = np.arange(len(rows)) % 4
+    rows[:, 2] = np.arange(len(rows))
+    episodes.table = rows
+    start = time.perf_counter()
+    for _ in range(1000):
+        recent = episodes.recent_return(4)
+    assert time.perf_counter() - start < 0.5
+    # Member m's last 100 returns: m + 4 (249900 ... 249999).
+    np.testing.assert_array_equal(recent, np.arange(4) + 4 * (249_900 + 249_999) / 2)

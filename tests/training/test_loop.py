@@ -97,25 +97,45 @@ def test_early_stop_on_a_score():
     agent = small_agent("ppo", "HybridShoot")
     reports = []
     agent.learn(
-        4000, progress=False, callbacks=[reports.append, hw.StopOnScore(-100.0)], log_every=100
+        4000,
+        progress=False,
+        callbacks=[reports.append, hw.StopOnScore(-100.0, episodes=20)],
+        log_every=20,
     )
-    assert agent.steps == 100
-    assert [r.step for r in reports] == [100]
+    assert [r.step for r in reports] == list(range(20, agent.steps + 1, 20))
+    assert min(map(len, reports[-1].last_returns)) >= 20 > min(map(len, reports[-2].last_returns))
+    before = agent.steps
     agent.learn(400, progress=False, callbacks=[hw.StopOnScore(1e9)], log_every=100)
-    assert agent.steps == 500
+    assert agent.steps == before + 400
+
+
+def told(alive, last):
+    from headwise.training.report import Report
+
+    returns = tuple(np.array(mine, dtype=float) for mine in last)
+    return Report(1, 2, (0, 1, 2), {}, np.array(alive), returns)
 
 
 def test_who_must_reach_the_score():
-    values = {"rollout/ep_rew_mean": np.array([1.0, 5.0, np.nan])}
-    from headwise.training.report import Report
+    last = [[1.0] * 100, [9.0] + [5.0] * 100, []]
+    for score, members, alive, stops in (
+        (4.0, "any", [True, True, True], True),
+        (4.0, "all", [True, True, True], False),
+        (5.01, "any", [True, True, True], False),  # the first of 101 is no longer counted
+        (4.0, "all", [False, True, False], True),  # the diverged are not waited for
+        (4.0, "all", [False, False, False], True),  # nobody is left
+    ):
+        assert hw.StopOnScore(score, members)(told(alive, last)) == stops
 
-    def told(alive):
-        return Report(1, 2, (0, 1, 2), values, np.array(alive))
 
-    assert hw.StopOnScore(4.0, "any")(told([True, True, True]))
-    assert not hw.StopOnScore(4.0)(told([True, True, True]))
-    assert hw.StopOnScore(4.0)(told([False, True, False]))  # the diverged are not waited for
-    assert hw.StopOnScore(4.0)(told([False, False, False]))  # nobody is left
+def test_a_few_lucky_episodes_are_no_score():
+    alive = [True, True, True]
+    assert not hw.StopOnScore(4.0)(told(alive, [[5.0] * 99] * 3))
+    assert hw.StopOnScore(4.0)(told(alive, [[5.0] * 100] * 3))
+    assert hw.StopOnScore(4.0, episodes=2)(told(alive, [[0.0, 5.0, 5.0]] * 3))
+    for episodes in (0, 1001, 2.5, True):
+        with pytest.raises(hw.ConfigError, match="how many episodes"):
+            hw.StopOnScore(4.0, episodes=episodes)
 
 
 def test_a_diverged_member_is_reported_once_and_the_others_go_on(caplog):

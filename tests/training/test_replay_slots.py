@@ -87,7 +87,7 @@ def test_what_fits_is_left_as_it_lies():
 @pytest.mark.parametrize("name", ["next", "count"])
 @pytest.mark.parametrize("number", [-1, 21, 2**40])
 def test_cursors_that_point_outside_are_refused(name, number):
-    """The compiled module trusts them."""
+    """As in a forged file."""
     state = filled(33, 60, 3).state_dict()
     state[name][1, 2] = number
     with pytest.raises(CheckpointError, match="point outside"):

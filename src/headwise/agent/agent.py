@@ -37,6 +37,7 @@ from headwise.training.evaluate import (
 )
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
+from headwise.training.replay_room import check_room
 from headwise.training.sinks.base import Sink
 from headwise.training.threads import training_threads
 
@@ -110,6 +111,7 @@ class Agent:
         self._acting = Acting()
         self._was_loaded = False
         self._loop = self.plan.loop(self._env)
+        check_room(self._loop)
 
     # --- what it is -----------------------------------------------------------------------------
 
@@ -188,6 +190,7 @@ class Agent:
             self._loop,
             target,
             save=lambda: self.save(checkpoint or ""),
+            load=self.world.load_call(str(checkpoint)),
             is_new=self.steps == 0 and not self._was_loaded,
             progress=Progress(title) if progress else None,
             callbacks=callbacks,
@@ -390,5 +393,7 @@ class Agent:
         )
 
     def close(self) -> None:
-        """Lets go of the environment."""
+        """Lets go of the environment; the agent can still predict, be saved and be exported."""
         self._env.close()
+        self._env = self._loop.env = LateEnv.closed(self._env)
+        self._loop.in_episodes = False

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.envs.types import StepBatch, VecEnv
+from headwise.errors import EnvError
 from headwise.spaces import ActionSpec, ObsSpec
 
 
@@ -38,6 +39,18 @@ class LateEnv:
         self.spec, self.obs_spec = spec, obs_spec
         self._make = make
         self._env: VecEnv | None = None
+
+    @classmethod
+    def closed(cls, env: VecEnv) -> LateEnv:
+        """What is left of an environment that was closed."""
+
+        def make() -> VecEnv:
+            raise EnvError(
+                "this agent was closed, and its environment with it",
+                fix="Save it and load it again: Agent.load(path), or Agent.load(path, env=...).",
+            )
+
+        return cls(env.num_members, env.num_slots, env.spec, env.obs_spec, make)
 
     @property
     def can_snapshot(self) -> bool:

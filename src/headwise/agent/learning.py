@@ -23,6 +23,7 @@ def train(
     target: int,
     *,
     save: Callable[[], None],
+    load: str,
     is_new: bool,
     progress: Progress | None,
     callbacks: Sequence[Callback],
@@ -37,6 +38,7 @@ def train(
         loop: The run.
         target: The steps to reach.
         save: Writes the checkpoint.
+        load: What a user writes to load what was saved.
         is_new: Whether the run begins now; then files of another run are not touched.
         progress: The display, if there is one.
         callbacks: Called with every report; the run stops when one returns True.
@@ -57,7 +59,7 @@ def train(
         log_every=log_every,
     )
     if checkpoint is not None:
-        _refuse_to_replace(checkpoint, first)
+        _refuse_to_replace(checkpoint, first, load)
     if is_new:
         for sink in sinks:
             getattr(sink, "check_unused", lambda: None)()
@@ -69,28 +71,27 @@ def train(
     if saver is not None:
         saver.finish()
     if watch.interrupted:
-        raise KeyboardInterrupt(_how_to_go_on(loop.env_steps, target, checkpoint))
+        raise KeyboardInterrupt(_how_to_go_on(loop.env_steps, target, load if saver else None))
     if not first and not loop.updates:
         _warn_of_too_few_steps(loop)
 
 
-def _refuse_to_replace(path: str | os.PathLike[str], steps: int) -> None:
+def _refuse_to_replace(path: str | os.PathLike[str], steps: int, load: str) -> None:
     """A checkpoint that knows more than what is about to be saved there is somebody's work."""
     held = held_steps(path)
     if held > steps:
         raise CheckpointError(
             f"{os.fspath(path)!r} holds a run that is further than this one",
             got=f"{held:,} steps there, {steps:,} here",
-            fix=f"Go on with it: Agent.load({os.fspath(path)!r}).learn(...). Or delete it, or "
-            "choose another path.",
+            fix=f"Go on with it: {load}.learn(...). Or delete it, or choose another path.",
         )
 
 
-def _how_to_go_on(steps: int, target: int, checkpoint: str | os.PathLike[str] | None) -> str:
+def _how_to_go_on(steps: int, target: int, load: str | None) -> str:
     done = f"stopped at {steps:,} of {target:,} steps"
-    if checkpoint is None:
+    if load is None:
         return f"{done}; agent.learn({max(target - steps, 1)}) goes on"
-    return f"{done} and saved; go on with Agent.load({os.fspath(checkpoint)!r}).learn()"
+    return f"{done} and saved; go on with {load}.learn()"
 
 
 def _warn_of_too_few_steps(loop: Loop) -> None:

@@ -18,7 +18,11 @@ from headwise.factorizations import Factorization, factorizations
 from headwise.population import Keys
 from headwise.registry import unknown
 from headwise.training.build import make_loop
+from headwise.training.episodes import Episodes
 from headwise.training.loop import Loop
+
+HISTORY = 100_000
+"""The last episodes that an agent keeps, over all members: 3 MB of a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Plan:
 
     def loop(self, env: VecEnv) -> Loop:
         """A loop that trains so in an environment."""
-        return make_loop(
+        loop = make_loop(
             env,
             self.config,
             self.factorization,
@@ -93,6 +97,8 @@ class Plan:
             normalise_obs=self.normalise_obs,
             normalise_reward=self.normalise_reward,
         )
+        loop.episodes = Episodes(keep=HISTORY)
+        return loop
 
     def changed(self, settings: Mapping[str, Any]) -> Plan:
         """The same with other settings of the algorithm or the factorization."""

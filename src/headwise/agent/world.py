@@ -132,6 +132,11 @@ class World:
             f"this agent has no environment: {why}", fix=f"{fix}Agent.load(path, env={named})."
         )
 
+    def load_call(self, path: str) -> str:
+        """What a user writes to get an agent back that can go on."""
+        alone = World.from_json(self.to_json(), None).is_known
+        return f"Agent.load({path!r})" if alone else f"Agent.load({path!r}, env=...)"
+
     # --- another environment --------------------------------------------------------------------
 
     def handed(self, env: Any, settings: Mapping[str, Any] | None = None) -> World:
@@ -202,14 +207,14 @@ class World:
         return {"id": self._id, "settings": plain} | ({"unsaid": unsaid} if unsaid else {})
 
     @classmethod
-    def from_json(cls, form: Any, face: Face) -> World:
+    def from_json(cls, form: Any, face: Face | None) -> World:
         """The way back, from a file that may be anything.
 
         An id of the form `module:name` would import the module, so it stays a name: a checkpoint
         never makes code run.
         """
         if form is None:  # by an earlier version, of what had no id
-            settings = face.settings.items()
+            settings = () if face is None else face.settings.items()
             return cls(None, {n: x for n, x in settings if x is not None and x is not True})
         good = isinstance(form, dict) and isinstance(form.get("settings"), dict)
         good = good and isinstance(form.get("id"), str | None)

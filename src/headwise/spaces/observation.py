@@ -20,6 +20,8 @@ class ObsSpec:
     size: int
     slices: dict[str, slice]
     """The part of the vector that each leaf of the space fills, by its path."""
+    is_bytes: bool = False
+    """Whether the spaces promise nothing but whole numbers from 0 to 255, as images are."""
 
     @classmethod
     def flat(cls, size: int, name: str = "observation") -> ObsSpec:
@@ -83,7 +85,7 @@ class ObsCodec:
                 raise SpaceError("two places of the space share a name", got=leaf.path)
             slices[leaf.path] = slice(start, start + leaf.size)
             start += leaf.size
-        self.spec = ObsSpec(start, slices)
+        self.spec = ObsSpec(start, slices, all(leaf.is_bytes for leaf in self._leaves))
 
     def is_batch(self, obs: Any) -> bool:
         """Whether an observation has one axis more than a single one, as a batch has."""
@@ -130,7 +132,11 @@ class ObsCodec:
         elif isinstance(space, spaces.MultiDiscrete):
             self._categories(here, keys, space.shape, space.nvec.ravel(), space.start.ravel())
         elif isinstance(space, spaces.Box | spaces.MultiBinary):
-            self._leaves.append(_Numbers(here, keys, space.shape, int(np.prod(space.shape))))
+            small = np.dtype(space.dtype) in (np.uint8, np.bool_) or not isinstance(
+                space, spaces.Box
+            )
+            size = int(np.prod(space.shape))
+            self._leaves.append(_Numbers(here, keys, space.shape, size, small))
         else:
             raise SpaceError(
                 f"the space at {here!r} cannot be observed as a vector",
@@ -144,7 +150,7 @@ class ObsCodec:
     ) -> None:
         numbers = np.asarray(counts, dtype=np.int64)
         self._leaves.append(
-            _Categories(path, keys, shape, int(numbers.sum()), numbers, np.asarray(starts))
+            _Categories(path, keys, shape, int(numbers.sum()), True, numbers, np.asarray(starts))
         )
 
 
@@ -156,6 +162,7 @@ class _Numbers:
     keys: tuple[Any, ...]
     shape: tuple[int, ...]
     size: int
+    is_bytes: bool
     kinds: ClassVar[str] = "iubf"
 
     def pick(self, obs: Any) -> NDArray[Any]:

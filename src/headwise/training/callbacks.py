@@ -16,6 +16,7 @@ import numpy as np
 
 from headwise.errors import ConfigError
 from headwise.training.checkpoint_saver import Saver
+from headwise.training.episodes import AT_HAND
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
 from headwise.training.report import Report, make_report
@@ -30,24 +31,34 @@ logger = logging.getLogger("headwise")
 
 @dataclass(frozen=True)
 class StopOnScore:
-    """A callback that stops a run when its mean return over the last 100 episodes is good enough.
+    """A callback that stops a run when its mean return over the last episodes is good enough.
 
-    Members that have diverged are not waited for.
+    A member that has not played so many episodes yet has not reached it. Members that have diverged
+    are not waited for.
     """
 
     score: float
     members: Literal["all", "any"] = "all"
     """Whether every member must reach the score, or one of them."""
+    episodes: int = 100
+    """Episodes that the score is the mean of, up to 1000."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.score, int | float) or not math.isfinite(self.score):
             raise ConfigError("the score to stop at must be a number", got=self.score)
         if self.members not in ("all", "any"):
             raise ConfigError("who must reach it?", got=self.members, allowed="'all' or 'any'")
+        whole = isinstance(self.episodes, int) and not isinstance(self.episodes, bool)
+        if not whole or not 1 <= self.episodes <= AT_HAND:
+            raise ConfigError(
+                "over how many episodes?", got=self.episodes, allowed=f"1 to {AT_HAND}"
+            )
 
     def __call__(self, report: Report) -> bool:
         """Whether to stop."""
-        reached = (report.returns >= self.score)[report.alive]
+        last = [returns[-self.episodes :] for returns in report.last_returns]
+        good = [len(mine) == self.episodes and mine.mean() >= self.score for mine in last]
+        reached = np.array(good, dtype=np.bool_)[report.alive]
         if not len(reached):
             return True  # nobody is left to reach anything
         return bool(reached.all() if self.members == "all" else reached.any())

@@ -10,14 +10,24 @@ from numpy.typing import NDArray
 from headwise.envs.types import StepBatch
 
 _Column: TypeAlias = NDArray[Any]
+_Rows: TypeAlias = NDArray[np.float64]
+
+AT_HAND = 1000
+"""The last episodes of each member that are known without going through all of them."""
 
 
 class Episodes:
-    """A growing table of (step, member, return, length), one row for each episode that ended."""
+    """A growing table of (step, member, return, length), one row for each episode that ended.
 
-    def __init__(self) -> None:
-        self._table = np.empty((0, 4))
-        self._fresh: list[tuple[int, _Column, _Column, _Column]] = []  # not in the table yet
+    Args:
+        keep: Rows that are kept, the last ones; None keeps all.
+    """
+
+    def __init__(self, keep: int | None = None) -> None:
+        self._keep = keep
+        self._parts: list[_Rows] = [np.empty((0, 4))]
+        self._fresh: list[tuple[int, _Column, _Column, _Column]] = []  # in no part yet
+        self._last: dict[int, _Rows] = {}  # returns and lengths (n, 2) of each member, n <= AT_HAND
 
     def add(self, step: StepBatch, env_steps: int) -> None:
         """Takes note of the episodes that ended in a step; `env_steps` are those of each member."""
@@ -31,34 +41,50 @@ class Episodes:
         self._fresh.append((env_steps, *columns))
 
     @property
-    def table(self) -> NDArray[np.float64]:
-        """All rows, (N, 4): env steps of the member, member, return, length."""
-        if self._fresh:
-            steps, members, returns, lengths = zip(*self._fresh, strict=True)
-            columns = (
-                np.repeat(np.array(steps), [len(member) for member in members]),
-                *(np.concatenate(column) for column in (members, returns, lengths)),
-            )
-            self._table = np.concatenate([self._table, np.stack(columns, axis=-1)])
-            self._fresh = []
-        return self._table
+    def table(self) -> _Rows:
+        """All rows that are kept, (N, 4): env steps of the member, member, return, length."""
+        self._gather()
+        rows = np.concatenate(self._parts)
+        self._parts = [rows if self._keep is None else rows[-self._keep :]]
+        return self._parts[0]
 
     @table.setter
-    def table(self, rows: NDArray[np.float64]) -> None:
-        self._table, self._fresh = rows.reshape(-1, 4), []
+    def table(self, rows: _Rows) -> None:
+        self._parts, self._fresh, self._last = [np.empty((0, 4))], [], {}
+        self._take(rows.reshape(-1, 4))
 
-    def recent(
-        self, num_members: int, episodes: int = 100
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The mean return and length of each member's last episodes, (P,); NaN before the first."""
-        table = self.table
-        means = np.full((2, num_members), np.nan)
-        for member in range(num_members):
-            mine = table[table[:, 1] == member, 2:][-episodes:]
-            if len(mine):
-                means[:, member] = mine.mean(axis=0)
-        return means[0], means[1]
+    def last(self, member: int, episodes: int = AT_HAND) -> tuple[_Rows, _Rows]:
+        """The returns and the lengths of a member's last episodes, (n,) each, the latest last."""
+        assert episodes <= AT_HAND
+        self._gather()
+        rows = self._last.get(member, np.empty((0, 2)))[-episodes:]
+        return rows[:, 0], rows[:, 1]
 
-    def recent_return(self, num_members: int, episodes: int = 100) -> NDArray[np.float64]:
+    def recent_return(self, num_members: int, episodes: int = 100) -> _Rows:
         """The mean return of each member's last episodes, (P,); NaN before the first."""
-        return self.recent(num_members, episodes)[0]
+        returns = (self.last(member, episodes)[0] for member in range(num_members))
+        return np.array([mine.mean() if len(mine) else np.nan for mine in returns])
+
+    def _gather(self) -> None:
+        if not self._fresh:
+            return
+        steps, members, returns, lengths = zip(*self._fresh, strict=True)
+        columns = (
+            np.repeat(np.array(steps), [len(member) for member in members]),
+            *(np.concatenate(column) for column in (members, returns, lengths)),
+        )
+        self._fresh = []
+        self._take(np.stack(columns, axis=-1))
+
+    def _take(self, rows: _Rows) -> None:
+        """Adds rows to the table, and to what is known of each member."""
+        if not len(rows):
+            return
+        self._parts.append(rows)
+        if self._keep is not None and sum(map(len, self._parts)) > 2 * self._keep:
+            self._parts = [np.concatenate(self._parts)[-self._keep :]]
+        by_member = rows[np.argsort(rows[:, 1], kind="stable")]
+        members, starts = np.unique(by_member[:, 1], return_index=True)
+        for member, mine in zip(members, np.split(by_member, starts[1:]), strict=True):
+            known = self._last.get(int(member), np.empty((0, 2)))
+            self._last[int(member)] = np.concatenate([known, mine[:, 2:]])[-AT_HAND:]

@@ -33,7 +33,7 @@ from headwise.training.episodes import Episodes
 from headwise.training.legal import LegalOptions
 from headwise.training.normalise import Normaliser
 from headwise.training.passes import Passes
-from headwise.training.replay import Replay
+from headwise.training.replay import LARGE, Replay
 from headwise.training.rollout import Rollout
 from headwise.training.threads import training_threads
 from headwise.training.transition import Transition
@@ -89,7 +89,13 @@ class Loop:
         if isinstance(plan, RolloutPlan):
             self.memory = Rollout(plan.length)
         else:
-            self.memory = Replay(plan.capacity, env.num_slots, plan.n_step)
+            seen = env.obs_spec
+            self.memory = Replay(
+                plan.capacity,
+                env.num_slots,
+                plan.n_step,
+                bytes_only=seen.is_bytes and seen.size >= LARGE,
+            )
         self.obs: Tensor | None = None
         """What to act on now, as the environment gave it; None before the first episode."""
         self.in_episodes = False

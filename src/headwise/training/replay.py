@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +19,9 @@ _ROWS = 16  # that a program of the kernel draws
 _NUMBERS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
 _MASKS = ("legal", "next_legal")
 _FLAGS = ("terminated", "truncated")
+_SEEN = ("obs", "next_obs")
+LARGE = 1024
+"""Numbers of an observation from which it is worth to keep bytes as bytes."""
 
 
 class Replay:
@@ -27,16 +31,24 @@ class Replay:
     reset) is not written, so it is never drawn. All numbers of a transition lie side by side in a
     row of one tensor (P, N, E, W), so that a batch is drawn by one gather.
 
+    Large observations of bytes lie beside that tensor on the CPU, as bytes: an image takes a
+    quarter of the room. Where an environment that promised bytes shows something else, they are
+    kept as float32 from then on; nothing is ever rounded. Memory is taken as it fills.
+
     Args:
         capacity: Transitions kept for each member, over all its slots.
         num_slots: Slots of each member (E).
         n_step: Steps between the observation and the successor of a row drawn.
+        bytes_only: Whether observations are large, and promised to be bytes.
     """
 
-    def __init__(self, capacity: int, num_slots: int, n_step: int = 1) -> None:
+    def __init__(
+        self, capacity: int, num_slots: int, n_step: int = 1, *, bytes_only: bool = False
+    ) -> None:
         self.rows = max(capacity // num_slots, n_step + 1)
         self.num_slots = num_slots
         self.n_step = n_step
+        self.bytes_only = bytes_only
         self._store: Tensor = torch.zeros(0)
         self._places: dict[str, tuple[slice, tuple[int, ...]]] = {}
         self._tensors: dict[str, Tensor] = {}
@@ -47,9 +59,17 @@ class Replay:
 
     @property
     def num_bytes(self) -> int:
-        """The memory that transitions take."""
-        masks = (self._tensors[name] for name in _MASKS if name in self._tensors)
-        return self._store.nbytes + sum(mask.nbytes for mask in masks)
+        """The memory that transitions take when it is full."""
+        return self._store.nbytes + sum(self._tensors[name].nbytes for name in self._beside())
+
+    def bytes_of_one(self, obs_size: int, num_heads: int, *, on_cpu: bool) -> int:
+        """The memory that one transition takes, without masks."""
+        seen = 2 * obs_size * (1 if self.bytes_only and on_cpu else 4)
+        return seen + 4 * (num_heads + 3)
+
+    def _beside(self) -> list[str]:
+        """What has a tensor of its own."""
+        return [name for name in self._tensors if name not in self._places]
 
     @property
     def steps(self) -> int:
@@ -79,6 +99,7 @@ class Replay:
             self._write_kernel(step)
             self._even = False
             return
+        self._widen_for(parts)
         whole = bool(step.valid.all()) if step.whole is None else step.whole
         self._even = self._even and whole
         if self._even:
@@ -122,7 +143,7 @@ class Replay:
 
     def sample(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """Rows (P, B, ...) from uniforms (P, B, 2) and the members' discounts (P,)."""
-        if self.n_step == 1 and "legal" not in self._tensors:
+        if self.n_step == 1 and not self._beside():
             if self._store.device.type == "cuda":
                 return self._draw_kernel(uniform, gamma)
             if self._store.device.type == "cpu":
@@ -161,9 +182,11 @@ class Replay:
 
     def _take(self, index: Tensor) -> dict[str, Tensor]:
         """The transitions (P, B, ...) at places of the ring (P, B), by name."""
-        numbers = self._split(take_rows(self._store.flatten(1, 2), index))
-        masks = (name for name in _MASKS if name in self._tensors)
-        return numbers | {m: take_rows(self._tensors[m].flatten(1, 2), index) for m in masks}
+        taken = self._split(take_rows(self._store.flatten(1, 2), index))
+        for name in self._beside():
+            rows = take_rows(self._tensors[name].flatten(1, 2), index)
+            taken[name] = rows.float() if name in _SEEN else rows
+        return taken
 
     def _draw_kernel(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """The same as one kernel, for single steps without masks."""
@@ -244,6 +267,7 @@ class Replay:
         kept = {name: state[name] for name in (*_NUMBERS, *_MASKS) if name in state}
         if not self._tensors:
             self._allocate({name: x[:, 0] for name, x in kept.items()})
+        self._widen_for(kept)
         for name, x in kept.items():
             self._tensors[name][:, : x.shape[1]].copy_(x)
         self._next.copy_(state["next"])
@@ -252,21 +276,35 @@ class Replay:
 
     def _allocate(self, parts: dict[str, Tensor]) -> None:
         obs, column = parts["obs"], 0
+        ring = (obs.shape[0], self.rows, obs.shape[1])
+        apart = self.bytes_only and obs.device.type == "cpu"
         for name in _NUMBERS:
+            if apart and name in _SEEN:
+                continue
             shape = tuple(parts[name].shape[2:])
             self._places[name] = (slice(column, column + math.prod(shape)), shape)
             column += math.prod(shape)
-        ring = (obs.shape[0], self.rows, obs.shape[1])
-        self._store = torch.zeros(*ring, column, device=obs.device)
+        self._store = _zeros((*ring, column), torch.float32, obs.device)
         self._tensors = self._split(self._store)
-        for name in _MASKS:
+        for name in (*(_SEEN if apart else ()), *_MASKS):
             if name in parts:
-                mask = parts[name]
-                self._tensors[name] = torch.zeros(
-                    *ring, *mask.shape[2:], dtype=mask.dtype, device=mask.device
-                )
+                kind = torch.uint8 if name in _SEEN else parts[name].dtype
+                shape = (*ring, *parts[name].shape[2:])
+                self._tensors[name] = _zeros(shape, kind, obs.device)
         self._next = torch.zeros(obs.shape[:2], dtype=torch.long, device=obs.device)
         self._count = torch.zeros_like(self._next)
+
+    def _widen_for(self, parts: dict[str, Tensor]) -> None:
+        """Keeps observations as numbers from now on, if these are no bytes."""
+        for name in _SEEN:
+            old = self._tensors[name]
+            if old.dtype is not torch.uint8 or not parts[name].is_floating_point():
+                continue
+            if torch.equal(parts[name].to(torch.uint8).to(parts[name].dtype), parts[name]):
+                continue
+            filled = min(self._steps, self.rows)
+            self._tensors[name] = _zeros(tuple(old.shape), torch.float32, old.device)
+            self._tensors[name][:, :filled] = old[:, :filled]
 
     def _cursors(self) -> tuple[Tensor, Tensor, Tensor]:
         members, slots = self._next.shape
@@ -276,6 +314,14 @@ class Replay:
             self._next,
             torch.arange(slots, device=device).expand(members, slots),
         )
+
+
+def _zeros(shape: tuple[int, ...], kind: torch.dtype, device: torch.device) -> Tensor:
+    """Zeros; on the CPU the system gives pages only when something is written to them."""
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=kind, device=device)
+    like = torch.empty(0, dtype=kind).numpy().dtype
+    return torch.from_numpy(np.zeros(shape, dtype=like))
 
 
 def _power_of_two(size: int) -> int:

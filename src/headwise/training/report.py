@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from headwise.training.loop import Loop
 FloatArray = NDArray[np.float64]
 
 RECENT = 100
-"""Episodes that a current score is the mean of."""
+"""Episodes that a current score is the mean of, or fewer before there are so many."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Report:
     """Numbers (P,) by name: `rollout/ep_rew_mean`, `train/...`, `heads/<head>/...`, `time/fps`."""
     alive: NDArray[np.bool_]
     """Which members have not diverged, (P,)."""
+    last_returns: tuple[FloatArray, ...] = ()
+    """The returns of each member's last episodes, (n,) with n up to 1000, the latest last."""
 
     @property
     def returns(self) -> FloatArray:
@@ -65,14 +68,20 @@ def make_report(loop: Loop, total: int, fps: float) -> Report:
         fps: Environment steps of all members in a second.
     """
     members = loop.keys.num_members
-    returns, lengths = loop.episodes.recent(members, RECENT)
+    last = [loop.episodes.last(member) for member in range(members)]
+    recent = [[_mean(x[-RECENT:]) for x in mine] for mine in last]
     values: dict[str, FloatArray] = {
-        "rollout/ep_rew_mean": returns,
-        "rollout/ep_len_mean": lengths,
+        "rollout/ep_rew_mean": np.array([mean for mean, _ in recent]),
+        "rollout/ep_len_mean": np.array([mean for _, mean in recent]),
         "time/fps": np.full(members, fps),
         "time/total_timesteps": np.full(members, float(loop.env_steps)),
         "train/n_updates": np.full(members, float(loop.updates)),
     }
     values |= metric_columns(loop)
     alive = loop.algorithm.alive.cpu().numpy()
-    return Report(loop.env_steps, total, loop.keys.seeds, values, alive)
+    returns = tuple(mine for mine, _ in last)
+    return Report(loop.env_steps, total, loop.keys.seeds, values, alive, returns)
+
+
+def _mean(numbers: FloatArray) -> float:
+    return float(numbers.mean()) if len(numbers) else math.nan

@@ -1,0 +1,135 @@
+"""Replay of large observations: the room it takes, and what is said of it beforehand."""
+
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from small_agents import small_agent
+from test_replay import GAMMA, drawn, step
+
+import headwise as hw
+from headwise.spaces import ObsCodec
+from headwise.training import replay_room
+from headwise.training.replay import Replay
+
+
+class Camera(gym.Env):
+    """Pictures of 32 x 32 bytes; `float` ones promise bytes and show halves from step 3 on."""
+
+    observation_space = spaces.Box(0, 255, (32, 32), np.uint8)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, broken=False):
+        self.broken = broken
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self._obs(), {}
+
+    def step(self, action):
+        self.time += 1
+        return self._obs(), 1.0, False, self.time == 5, {}
+
+    def _obs(self):
+        picture = self.np_random.integers(0, 256, (32, 32), dtype=np.uint8)
+        return picture + 0.5 if self.broken and self.time >= 3 else picture
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the kernel of Linux")
+def test_memory_is_taken_as_it_fills():
+    """1.6 GB when it is full; ten steps take a few pages."""
+    replay, before = Replay(200_000, 1), resident()
+    wide = step(0, members=1)
+    wide = wide._replace(obs=wide.obs.expand(1, 1, 1000), next_obs=wide.next_obs.expand(1, 1, 1000))
+    for _ in range(10):
+        replay.add(wide)
+    assert replay.num_bytes > 1.6e9
+    assert resident() - before < 1e8
+
+
+def seen_as_bytes(space):
+    return ObsCodec(space).spec.is_bytes
+
+
+def test_who_promises_bytes():
+    image = spaces.Box(0, 255, (4, 4), np.uint8)
+    both = spaces.Dict(image=image, gear=spaces.Discrete(3), flags=spaces.MultiBinary(2))
+    assert seen_as_bytes(image)
+    assert seen_as_bytes(both)
+    assert not seen_as_bytes(spaces.Dict(image=image, speed=spaces.Box(-1, 1, (1,))))
+    assert not seen_as_bytes(spaces.Box(0, 9, (4,), np.int64))
+
+
+@pytest.mark.parametrize("algo", ["dqn", "sac"])
+@pytest.mark.parametrize("broken", [False, True])
+def test_bytes_are_kept_as_bytes_and_nothing_changes(algo, broken, monkeypatch):
+    """Compared with the same run whose memory is all float32."""
+    settings = {"env_settings": {"broken": broken}, "n_step": 3, "hidden": (8,), "replay": 80}
+    ours = small_agent(algo, Camera, **settings).learn(160, progress=False)
+    kept = ours.loop.memory._tensors["obs"].dtype
+    assert kept is (torch.float32 if broken else torch.uint8)
+    monkeypatch.setattr("headwise.training.loop.LARGE", 10**9)
+    plain = small_agent(algo, Camera, **settings).learn(160, progress=False)
+    assert not plain.loop.memory.bytes_only
+    a, b = (agent.loop.algorithm.state_dict() for agent in (ours, plain))
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert torch.equal(
+        ours.loop.memory.state_dict()["obs"].float(), plain.loop.memory.state_dict()["obs"]
+    )
+    share = ours.loop.memory.num_bytes / plain.loop.memory.num_bytes
+    assert share == pytest.approx(1.0 if broken else 0.25, rel=0.01)
+
+
+def test_bytes_and_numbers_are_loaded_into_one_another():
+    """A memory of bytes, one of numbers, and one of numbers where bytes were promised."""
+    whole, halves = Replay(10, 1), Replay(10, 1)
+    for t in range(5):
+        whole.add(step(t))
+        halves.add(step(t)._replace(obs=step(t).obs + 0.5))
+    for old, kind in ((whole, torch.uint8), (halves, torch.float32)):
+        small, wide = Replay(10, 1, bytes_only=True), Replay(10, 1)
+        small.load_state_dict(old.state_dict())
+        wide.load_state_dict(small.state_dict())
+        assert small._tensors["obs"].dtype is kind
+        for one in (small, wide):
+            assert torch.equal(drawn(one).obs, drawn(old).obs)
+            assert drawn(one).obs.dtype is torch.float32
+            assert torch.equal(drawn(one).discount, GAMMA.unsqueeze(-1).expand(2, 400))
+
+
+@pytest.mark.parametrize(
+    ("there", "words"), [(10**6, "refused"), (2 * 10**6, "warned"), (10**9, "")]
+)
+def test_what_cannot_fit_is_refused_and_what_hardly_fits_is_said(there, words, monkeypatch, caplog):
+    """Two seeds with 300 transitions of 2 x 1024 bytes and 4 numbers are 1,238,400 bytes."""
+    monkeypatch.setattr(replay_room, "memory_of", lambda device: there)
+
+    def make():
+        return small_agent("dqn", Camera, replay=300, num_envs=3)
+
+    if words == "refused":
+        with pytest.raises(hw.ConfigError, match=r"takes 0.0 GB; got 2 seeds, replay=300.*1,024"):
+            make()
+        return
+    make().learn(30, progress=False)
+    assert caplog.text.count("The replay takes") == (words == "warned")
+    if words == "warned":
+        assert "replay=121" in caplog.text  # a quarter of the memory: 500,000 / 2 / 2,064
+
+
+def test_this_machine_has_some_memory():
+    assert replay_room.memory_of(torch.device("cpu")) > 10**8
+
+
+def test_rollouts_are_not_asked(monkeypatch):
+    monkeypatch.setattr(replay_room, "memory_of", lambda device: 1)
+    small_agent("ppo", Camera)
