@@ -134,7 +134,7 @@ def test_a_few_lucky_episodes_are_no_score():
     assert hw.StopOnScore(4.0)(told(alive, [[5.0] * 100] * 3))
     assert hw.StopOnScore(4.0, episodes=2)(told(alive, [[0.0, 5.0, 5.0]] * 3))
     for episodes in (0, 1001, 2.5, True):
-        with pytest.raises(hw.ConfigError, match="how many episodes"):
+        with pytest.raises(hw.ConfigError, match="episodes must be a count"):
             hw.StopOnScore(4.0, episodes=episodes)
 
 

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from headwise.checks import checked_count, plain
 from headwise.errors import ConfigError
 from headwise.training.checkpoint_saver import Saver
 from headwise.training.episodes import AT_HAND
@@ -44,15 +45,14 @@ class StopOnScore:
     """Episodes that the score is the mean of, up to 1000."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.score, int | float) or not math.isfinite(self.score):
-            raise ConfigError("the score to stop at must be a number", got=self.score)
+        score = plain(self.score)
+        if not isinstance(score, int | float) or not math.isfinite(score):
+            raise ConfigError("the score to stop at must be a number", got=score)
         if self.members not in ("all", "any"):
             raise ConfigError("who must reach it?", got=self.members, allowed="'all' or 'any'")
-        whole = isinstance(self.episodes, int) and not isinstance(self.episodes, bool)
-        if not whole or not 1 <= self.episodes <= AT_HAND:
-            raise ConfigError(
-                "over how many episodes?", got=self.episodes, allowed=f"1 to {AT_HAND}"
-            )
+        episodes = checked_count("episodes", self.episodes, most=AT_HAND)
+        for name, value in (("score", score), ("episodes", episodes)):
+            object.__setattr__(self, name, value)
 
     def __call__(self, report: Report) -> bool:
         """Whether to stop."""
