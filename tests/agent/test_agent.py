@@ -147,6 +147,8 @@ def test_impossible_settings_fail_at_once_with_a_suggestion(settings, words):
 
 
 def test_misspelt_names():
+    with pytest.raises(hw.EnvError, match="this is no environment; got None"):
+        hw.Agent("ppo", None)
     with pytest.raises(hw.ConfigError, match="Did you mean 'ppo'"):
         hw.Agent("ppoo", "HybridShoot")
     with pytest.raises(hw.HeadwiseError, match="Did you mean"):

@@ -95,14 +95,18 @@ def test_another_file_is_not_replaced_either(tmp_path):
 
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
-def test_a_run_too_short_to_learn_from_says_so_once(algo, caplog):
+def test_a_run_too_short_to_learn_from_says_so_once(algo, caplog, tmp_path):
     needed, setting = {"ppo": ("4,096", "rollout"), "dqn": ("1,000", "warmup")}[algo]
     agent = hw.Agent(algo, Walk, num_envs=2, hidden=(4,))
     with caplog.at_level(logging.WARNING, "headwise"):
         agent.learn(200, progress=False)
         agent.learn(200, progress=False)
-    assert caplog.text.count(f"in 200 steps: the first update comes after {needed}") == 1
+    assert caplog.text.count(f"in 200 steps: an update needs {needed} before it") == 1
     assert f"smaller {setting}" in caplog.text
+    agent.save(tmp_path / "x.zip")
+    hw.Agent.load(tmp_path / "x.zip", env=Walk).learn(20, progress=False)  # to fine-tune
+    assert "in 20 steps" in caplog.text
     caplog.clear()
+    hw.Agent.load(tmp_path / "x.zip", env=Walk).learn(progress=False)  # nothing is left
     hw.Agent(algo, Walk, num_envs=2, hidden=(4,), **{setting: 64}).learn(128, progress=False)
     assert caplog.text == ""

@@ -29,12 +29,7 @@ from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
 from headwise.training.callbacks import Callback
 from headwise.training.device import AUTO
-from headwise.training.evaluate import (
-    Evaluation,
-    FloatArray,
-    evaluate_loop,
-    fresh_seeds,
-)
+from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, fresh_seeds
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
 from headwise.training.replay_room import check_room
@@ -109,7 +104,7 @@ class Agent:
         if "scores" in parts.state:
             self._scores = parts.state["scores"]["scores"].cpu().numpy()
         self._acting = Acting()
-        self._was_loaded = False
+        self._was_loaded = self._has_learned = False
         self._loop = self.plan.loop(self._env)
         check_room(self._loop)
 
@@ -192,6 +187,7 @@ class Agent:
             save=lambda: self.save(checkpoint or ""),
             load=self.world.load_call(str(checkpoint)),
             is_new=self.steps == 0 and not self._was_loaded,
+            tell=steps is not None and not self._has_learned,
             progress=Progress(title) if progress else None,
             callbacks=callbacks,
             sinks=sinks,
@@ -199,6 +195,7 @@ class Agent:
             checkpoint_every=checkpoint_every,
             log_every=log_every,
         )
+        self._has_learned = True
         return self
 
     def _target(self, steps: int | None) -> int:

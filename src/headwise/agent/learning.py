@@ -25,6 +25,7 @@ def train(
     save: Callable[[], None],
     load: str,
     is_new: bool,
+    tell: bool,
     progress: Progress | None,
     callbacks: Sequence[Callback],
     sinks: Sequence[Sink],
@@ -40,6 +41,7 @@ def train(
         save: Writes the checkpoint.
         load: What a user writes to load what was saved.
         is_new: Whether the run begins now; then files of another run are not touched.
+        tell: Whether to say so if nothing was learned.
         progress: The display, if there is one.
         callbacks: Called with every report; the run stops when one returns True.
         sinks: Where numbers are written.
@@ -47,7 +49,7 @@ def train(
         checkpoint_every: Steps of a member between two checkpoints; None goes by the clock.
         log_every: Environment steps of a member between two reports.
     """
-    first = loop.env_steps
+    first, updates = loop.env_steps, loop.updates
     saver = None if checkpoint is None else Saver(save, checkpoint_every, first)
     watch = Watch(
         loop,
@@ -72,8 +74,8 @@ def train(
         saver.finish()
     if watch.interrupted:
         raise KeyboardInterrupt(_how_to_go_on(loop.env_steps, target, load if saver else None))
-    if not first and not loop.updates:
-        _warn_of_too_few_steps(loop)
+    if tell and loop.updates == updates:
+        _warn_of_too_few_steps(loop, loop.env_steps - first)
 
 
 def _refuse_to_replace(path: str | os.PathLike[str], steps: int, load: str) -> None:
@@ -94,16 +96,16 @@ def _how_to_go_on(steps: int, target: int, load: str | None) -> str:
     return f"{done} and saved; go on with {load}.learn()"
 
 
-def _warn_of_too_few_steps(loop: Loop) -> None:
+def _warn_of_too_few_steps(loop: Loop, steps: int) -> None:
     plan = loop.algorithm.plan
     if isinstance(plan, RolloutPlan):
         needed, setting = plan.length * loop.env.num_slots, "rollout"
     else:
         needed, setting = plan.warmup, "warmup"
     logger.warning(
-        "Nothing was learned in %s steps: the first update comes after %s. Take more, or set a "
+        "Nothing was learned in %s steps: an update needs %s before it. Take more, or set a "
         "smaller %s.",
-        f"{loop.env_steps:,}",
+        f"{steps:,}",
         f"{needed:,}",
         setting,
     )

@@ -22,6 +22,9 @@ from headwise.errors import CheckpointError, ConfigError, EnvError
 
 logger = logging.getLogger("headwise")
 
+UNKNOWN = object()
+"""Stands for an environment of which a checkpoint does not tell, or must not make."""
+
 
 class World:
     """An environment as the user gave it, with its settings.
@@ -33,7 +36,7 @@ class World:
 
     Args:
         env: An id, a Gymnasium env or vector env, a callable that makes one, or a PettingZoo
-            parallel env; None where a checkpoint does not tell.
+            parallel env; UNKNOWN where a checkpoint does not tell.
         settings: Settings of the environment, and how to vectorise it.
         view: How the action is seen, if not as it is.
         name: The id of what was trained in, where it is known but must not or cannot be made.
@@ -67,14 +70,14 @@ class World:
 
     def vec(self, seeds: Sequence[int], num_slots: int | None) -> VecEnv:
         """P members with E slots each, whose episodes follow from the seeds."""
-        if self.env is None:
+        if not self.is_known:
             raise self._not_known()
         return foreign_env(self.env, list(seeds), num_slots, **self.settings)
 
     @property
     def is_known(self) -> bool:
         """Whether there is an environment to learn in."""
-        return self.env is not None
+        return self.env is not UNKNOWN
 
     @property
     def is_ours(self) -> bool:
@@ -83,7 +86,7 @@ class World:
 
     def is_alone(self, num_members: int, num_slots: int | None) -> bool:
         """Whether it was handed over and is used itself, so that there is never a second one."""
-        return self.env is not None and is_itself(self.env, num_members, num_slots)
+        return self.is_known and is_itself(self.env, num_members, num_slots)
 
     def face(self, env: VecEnv) -> Face:
         """How the environment itself speaks."""
@@ -100,7 +103,7 @@ class World:
 
     def single(self, render_mode: str | None = None) -> gym.Env[Any, Any]:
         """One environment as Gymnasium has it, to watch."""
-        if self.env is None:
+        if not self.is_known:
             raise self._not_known()
         if not isinstance(self.env, str):
             raise EnvError(
@@ -134,8 +137,8 @@ class World:
 
     def load_call(self, path: str) -> str:
         """What a user writes to get an agent back that can go on."""
-        alone = World.from_json(self.to_json(), None).is_known
-        return f"Agent.load({path!r})" if alone else f"Agent.load({path!r}, env=...)"
+        found = World._told(UNKNOWN, self._id, {}, self.to_json().get("unsaid", ()))
+        return f"Agent.load({path!r})" if found.is_known else f"Agent.load({path!r}, env=...)"
 
     # --- another environment --------------------------------------------------------------------
 
@@ -146,7 +149,7 @@ class World:
             env: The environment.
             settings: What to set otherwise than it was.
         """
-        more = World(None, {} if settings is None else settings).settings
+        more = World(UNKNOWN, {} if settings is None else settings).settings
         if env is not None:
             return World(env, self._translating_for(env) | self._making_for(env, more) | more)
         unsaid = [name for name in self._unsaid if name not in more]
@@ -157,7 +160,7 @@ class World:
         cls, env: Any, name: str | None, settings: Mapping[str, Any], unsaid: Sequence[str]
     ) -> World:
         """The world of an environment that was handed over, or that a checkpoint names."""
-        if env is None and name is not None and ":" not in name and not unsaid:
+        if env is UNKNOWN and name is not None and ":" not in name and not unsaid:
             env = name
         return cls(env, settings, name=name, unsaid=unsaid)
 
@@ -207,21 +210,21 @@ class World:
         return {"id": self._id, "settings": plain} | ({"unsaid": unsaid} if unsaid else {})
 
     @classmethod
-    def from_json(cls, form: Any, face: Face | None) -> World:
+    def from_json(cls, form: Any, face: Face) -> World:
         """The way back, from a file that may be anything.
 
         An id of the form `module:name` would import the module, so it stays a name: a checkpoint
         never makes code run.
         """
         if form is None:  # by an earlier version, of what had no id
-            settings = () if face is None else face.settings.items()
-            return cls(None, {n: x for n, x in settings if x is not None and x is not True})
+            settings = face.settings.items()
+            return cls(UNKNOWN, {n: x for n, x in settings if x is not None and x is not True})
         good = isinstance(form, dict) and isinstance(form.get("settings"), dict)
         good = good and isinstance(form.get("id"), str | None)
         if not good or not isinstance(form.get("unsaid", []), list):
             raise CheckpointError("the checkpoint does not describe its environment", got=form)
         unsaid = [str(name) for name in form.get("unsaid", [])]
-        return cls._told(None, form.get("id"), form["settings"], unsaid)
+        return cls._told(UNKNOWN, form.get("id"), form["settings"], unsaid)
 
 
 def _plain(value: Any) -> Any:
