@@ -299,7 +299,7 @@ def file_cases():
         "no seeds": lambda i, p: i["plan"].update(seeds=[]),
         "slots without number": lambda i, p: i["plan"].update(num_envs=1e9),
         "a number as environment": lambda i, p: i["env"].update(id=7),
-        "an unknown environment": lambda i, p: i["env"].update(id="Nowhere-v0"),
+        "another environment": lambda i, p: i["env"].update(id="CartPole-v1"),
         "an environment without settings": lambda i, p: i["env"].update(settings=None),
         "no spaces": lambda i, p: i.pop("face"),
         "spaces of words": lambda i, p: i.update(face={"action_space": "all"}),

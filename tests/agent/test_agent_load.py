@@ -231,6 +231,23 @@ def test_a_checkpoint_alone_never_imports_a_module(package, tmp_path):
     assert lengths(x, Robot) == {3}
 
 
+def test_where_the_environment_is_not_registered_it_can_still_act(package, tmp_path):
+    """As on a machine that the policy is only deployed to."""
+    x, name = tmp_path / "x.zip", "headwise_test/Robot-v0"
+    saved(x, name, env_settings={"length": 3})
+    spec = gym.registry.pop(name)
+    agent = hw.Agent.load(x, device="auto")
+    agent.predict(np.zeros(3))
+    for call in (lambda: agent.learn(20, progress=False), lambda: agent.evaluate(2)):
+        with pytest.raises(hw.EnvError, match=r"unknown environment.*Import what reg"):
+            call()
+    agent.save(tmp_path / "y.zip")
+    with pytest.raises(hw.EnvError, match="unknown environment"):
+        hw.Agent.load(x, env=name)
+    gym.registry[name] = spec
+    assert lengths(tmp_path / "y.zip") == {3}
+
+
 # --- slots ----------------------------------------------------------------------------------------
 
 

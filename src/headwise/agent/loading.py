@@ -40,7 +40,15 @@ def load_with_env(
     parts = load_parts(path, "cpu" if device == AUTO else device)
     elsewhere = env is not None or env_settings is not None
     world = parts.world.handed(env, env_settings)
-    plan, vec = placed(parts.plan.changed(settings), world, parts.face, num_envs)
+    plan = parts.plan.changed(settings)
+    try:
+        plan, vec = placed(plan, world, parts.face, num_envs)
+    except EnvError as error:
+        if elsewhere:
+            raise
+        # What the file names cannot be made here, where the policy may only be wanted to act.
+        world = world.without(error)
+        plan, vec = placed(plan, world, parts.face, num_envs)
     face = world.face(vec) if elsewhere and world.is_known else parts.face
     state = dict(parts.state)
     same_slots = vec.num_slots == parts.plan.num_envs

@@ -60,6 +60,7 @@ class World:
             self.settings["view"] = view
         self._id = env if isinstance(env, str) else name
         self._unsaid = tuple(unsaid)
+        self._why: EnvError | None = None
 
     @property
     def making(self) -> dict[str, Any]:
@@ -123,7 +124,15 @@ class World:
             )
         return gym.make(made, render_mode=render_mode, **settings)
 
+    def without(self, why: EnvError) -> World:
+        """The same where it cannot be made, as an environment that is only known by name."""
+        lost = World(UNKNOWN, self.settings, name=self._id, unsaid=self._unsaid)
+        lost._why = why
+        return lost
+
     def _not_known(self) -> EnvError:
+        if self._why is not None:
+            return self._why
         why, fix = "its checkpoint does not say how to make it", "Hand it over: "
         named = "..." if self._id is None else repr(self._id)
         if self._unsaid:

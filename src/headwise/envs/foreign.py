@@ -235,11 +235,12 @@ def _make_by_id(env_id: str, **settings: Any) -> gym.Env[Any, Any]:
         return gym.make(env_id, disable_env_checker=True, **settings)
     except (gym.error.NameNotFound, gym.error.NamespaceNotFound, gym.error.VersionNotFound) as why:
         close = difflib.get_close_matches(env_id, [*env_names(), *gym.registry], n=1)
+        hint = f"Did you mean {close[0]!r}? If not: " if close else ""
         raise EnvError(
             "unknown environment",
             got=repr(env_id),
             allowed="an id of Headwise, one that Gymnasium knows, or MODULE:ID of yours",
-            fix=f"Did you mean {close[0]!r}?" if close else "Import what registers it first.",
+            fix=f"{hint}Import what registers it first.",
         ) from why
 
 
