@@ -62,7 +62,7 @@ def test_a_folder_without_a_study(tmp_path):
 
 
 def test_a_study_that_has_not_begun(tmp_path):
-    (tmp_path / "study.json").write_text(json.dumps({"name": "new", "plan": []}))
+    (tmp_path / "study.json").write_text(json.dumps({"name": "new", "version": 1, "plan": []}))
     assert read_store(tmp_path).runs == ()
 
 

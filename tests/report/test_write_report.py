@@ -173,7 +173,9 @@ def test_figures_hold_the_numbers_of_the_store(tmp_path, small):
 
 
 def test_what_is_missing_says_so(tmp_path):
-    (tmp_path / "study.json").write_text(json.dumps({"name": "new", "plan": [{"id": "a"}]}))
+    (tmp_path / "study.json").write_text(
+        json.dumps({"name": "new", "version": 1, "plan": [{"id": "a"}]})
+    )
     page = write_report(tmp_path, formats=()).read_text()
     assert page.count("Not yet measured.") >= 4  # scores, curves, decoupler, compute
     assert "0 of 1" in page

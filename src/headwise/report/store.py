@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
+from headwise.study.store import checked_study
+from headwise.study.tables import UNREADABLE, read_table
 
 _ESTIMATORS = {"range_slope": "range"}
 """Estimators that go under the name of another one in the paper."""
@@ -208,9 +209,8 @@ def read_store(path: str | Path) -> Store:
             got=str(root),
             allowed="a folder with a study.json, as `headwise study run` makes it",
         )
-    study = _read_json(plan_path)
-    plan = study.get("plan", [])
-    order = {entry["id"]: place for place, entry in enumerate(plan)}
+    study = checked_study(plan_path, _read_json(plan_path))
+    order = {entry["id"]: place for place, entry in enumerate(study["plan"])}
     runs, failures = [], []
     folders = root / "runs"
     names = [f.name for f in folders.iterdir() if f.is_dir()] if folders.is_dir() else []
@@ -222,7 +222,7 @@ def read_store(path: str | Path) -> Store:
                 RunRecord(
                     id=run_id,
                     folder=folder,
-                    study=str(study.get("name", root.name)),
+                    study=study["name"],
                     config=_read_json(folder / "config.json"),
                     result=_read_json(folder / "result.json"),
                     fingerprint=_read_json(prints) if prints.is_file() else {},
@@ -239,7 +239,7 @@ def read_store(path: str | Path) -> Store:
             )
     return Store(
         path=root,
-        name=str(study.get("name", root.name)),
+        name=study["name"],
         about=str(study.get("about", "")),
         runs=tuple(runs),
         failures=tuple(failures),
@@ -259,8 +259,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _read_table(path: Path, columns: list[str]) -> pa.Table:
     try:
-        return pq.read_table(path, columns=columns, use_threads=False, memory_map=True)
-    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are these
+        return read_table(path, columns)
+    except UNREADABLE as error:
         raise _unreadable(path, error) from error
 
 

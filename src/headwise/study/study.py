@@ -12,9 +12,8 @@ from headwise.errors import ConfigError
 from headwise.registry import unknown
 from headwise.study.cells import Cell, Environment, as_environment
 from headwise.study.run import Run
+from headwise.study.store import LAYOUT
 
-VERSION = 1
-"""Of the folder layout; it changes when older readers would misread a store."""
 _CONDITIONS = ("environment", "view", "algorithm", "factorization")
 
 
@@ -143,7 +142,7 @@ class Study:
         """What `study.json` holds."""
         return {
             "name": self.name,
-            "version": VERSION,
+            "version": LAYOUT,
             "about": self.about,
             "thresholds": list(self.thresholds),
             "plan": [{"id": run.id, **run.to_json()} for run in self.runs()],
