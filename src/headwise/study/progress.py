@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import (
@@ -39,12 +38,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.show(last=True)
 
     @property
@@ -112,10 +106,6 @@ class Progress:
         return ", ".join(parts)
 
 
-class NoProgress(Progress):
-    """Silence."""
-
-
 class ConsoleProgress(Progress):
     """A live bar where there is a terminal, a line now and then where there is none."""
 
@@ -145,12 +135,7 @@ class ConsoleProgress(Progress):
             self._task = self._live.add_task(self.name, total=None, state="", rate="")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.show(last=True)
         if self._live is not None:
             self._live.stop()

@@ -11,7 +11,7 @@ Layout (docs/studies.md is the contract with readers):
     runs/ID/checkpoint.zip          the trained agent, where it was asked for
     runs/ID/result.json             final scalars: the mark of a finished run
     runs/ID/error.json              of a run that failed, with config and fingerprint only
-    .scratch/, .claims/, .runners/  work in progress; nothing there is a result
+    .scratch/, .leases/, .runners/  work in progress; nothing there is a result
 """
 
 from __future__ import annotations

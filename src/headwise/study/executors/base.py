@@ -9,7 +9,6 @@ from __future__ import annotations
 import traceback as tracebacks
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol, TypeAlias
 
 from headwise.registry import Registry
@@ -91,12 +90,7 @@ class Executor(Protocol):
     def __enter__(self) -> Executor:
         """Starts the workers."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stops them, whatever they are doing."""
 
     def run(self, source: Source) -> Iterator[Event]:

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 from typing import Any
 
 from headwise.errors import ConfigError
@@ -56,12 +55,7 @@ class LocalExecutor:
     def __enter__(self) -> LocalExecutor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.end()
         self._workers.clear()

@@ -10,7 +10,6 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any
 
 from headwise.errors import ConfigError
@@ -58,12 +57,7 @@ class RayExecutor:
         self._task = ray.remote(_train).options(max_retries=0, **needs)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._began:  # a cluster that the user had already goes on
             self._ray.shutdown()
 
