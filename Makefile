@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CPP := $(wildcard cpp/*.cpp cpp/*.h cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
-CODE := src tests examples benchmarks studies tools
+CODE := src tests examples benchmarks tools
 
 .PHONY: demo test lint types docs bench bundle sanitize format stub clean
 

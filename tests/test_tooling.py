@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-CODE = ["src", "tests", "examples", "benchmarks", "studies", "tools"]
+CODE = ["src", "tests", "examples", "benchmarks", "tools"]
 CPP = sorted(
     str(p)
     for top in ("cpp", "tests")

@@ -1,4 +1,4 @@
-"""`headwise study`: run a plan, see how it stands, export it, archive it."""
+"""`headwise study`: find a plan, run it, see how it stands, export it, archive it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from headwise.study.load import load_study
 from headwise.study.place import choose_place
 from headwise.study.planner import Pack, choose, pack_runs
 from headwise.study.progress import ConsoleProgress, duration
+from headwise.study.source import question_of, study_files
 from headwise.study.status import standings
 from headwise.study.store import CHECKPOINT, Store
 from headwise.study.study import Study
@@ -37,7 +38,7 @@ class Run:
     """Run what is not finished yet. Killed at any moment, the same command goes on from there."""
 
     study: tyro.conf.Positional[str]
-    """A Python file that defines a study, or the name of one in ./studies."""
+    """A Python file that defines a study, or a name: of one in ./studies, or of `study list`."""
     out: Path | None = None
     """The study's folder; runs/NAME if not given."""
     smoke: bool = False
@@ -86,6 +87,19 @@ class Run:
                 raise ConfigError("an argument of a study needs a value", got=text, allowed="N=V")
             arguments[name] = _value(value)
         return arguments
+
+
+@dataclass(frozen=True)
+class List:
+    """Name the studies that can be run by name: those in ./studies and those of the library."""
+
+    def call(self, console: Console) -> int:
+        """Prints a table."""
+        table = Table("study", "question", box=None)
+        for name, path in study_files().items():
+            table.add_row(name, question_of(path))
+        Console().print(table)
+        return 0
 
 
 @dataclass(frozen=True)
@@ -212,6 +226,7 @@ class Restore:
 
 Command: TypeAlias = (
     Annotated[Run, tyro.conf.subcommand("run")]
+    | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Status, tyro.conf.subcommand("status")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Archive, tyro.conf.subcommand("archive")]

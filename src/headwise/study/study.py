@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from headwise.errors import ConfigError
@@ -34,6 +35,8 @@ class Study:
     """Returns of interest: how many steps until the smoothed return first reaches each."""
     about: str = ""
     """What is asked, in a sentence or two; the report prints it."""
+    file: Path | None = field(default=None, compare=False)
+    """The file it was loaded from. Worker processes run it too, if it registers what they need."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", self.name):
