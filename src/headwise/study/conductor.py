@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from headwise.errors import ConfigError
+from headwise.study.environment import check_environments
 from headwise.study.executors.base import (
     Crashed,
     Event,
@@ -21,6 +22,7 @@ from headwise.study.executors.base import (
     executors,
 )
 from headwise.study.fingerprint import fingerprint
+from headwise.study.imports import imports_of
 from headwise.study.leases import Leases
 from headwise.study.place import choose_place
 from headwise.study.planner import MAX_MEMBERS, Pack, by_turns, choose, pack_runs
@@ -106,8 +108,8 @@ def conduct(
 def _conduct(
     study: Study, folder: str | Path, options: Options, progress: Progress | None
 ) -> Summary:
-    asked = choose(study.runs(), options.only, options.shard)
     store = Store(folder)
+    asked = planned_runs(study, store, options)
     store.begin(study.to_json())
     place = choose_place(options.executor, options.device, asked, store, options.max_members)
     settings = ExecutorSettings(
@@ -117,6 +119,7 @@ def _conduct(
         tuple(study.thresholds),
         options.keep_checkpoints,
         products_now(),
+        imports_of(study, asked),
     )
     executor = executors.get(place.executor)(settings)
     with Leases(store.folder) as leases, executor, progress or Progress() as shown:
@@ -126,6 +129,14 @@ def _conduct(
             shown.say(f"warning: {missing}")
         store.sweep(leases.held_elsewhere)
         return _Conductor(store, leases, executor, options, shown).conduct(asked)
+
+
+def planned_runs(study: Study, store: Store, options: Options) -> list[Run]:
+    """The runs that are asked for; refuses mistakes that would make some of them fail for sure."""
+    asked = choose(study.runs(), options.only, options.shard)
+    again = options.retry_failed
+    check_environments(run for run in asked if store.is_open(run.id, retry_failed=again))
+    return asked
 
 
 def without_checkpoint(store: Store, runs: Sequence[Run]) -> str:
@@ -183,9 +194,8 @@ class _Conductor:
 
     def _is_open(self, run: Run) -> bool:
         """Whether a run is still to be done."""
-        if self.store.is_finished(run.id) or run.id in self.given_up:
-            return False
-        return self.options.retry_failed or not self.store.is_failed(run.id)
+        again = self.options.retry_failed
+        return run.id not in self.given_up and self.store.is_open(run.id, retry_failed=again)
 
     def _next(self) -> Pack | None:
         """The next pack, without what others have or have done; with leases on it."""

@@ -133,6 +133,10 @@ class Store:
         """Whether a run ended in an error."""
         return (self.runs / run_id / "error.json").is_file()
 
+    def is_open(self, run_id: str, *, retry_failed: bool) -> bool:
+        """Whether a run is still to be done."""
+        return not self.is_finished(run_id) and (retry_failed or not self.is_failed(run_id))
+
     def result(self, run_id: str) -> dict[str, Any]:
         """A finished run's scalars."""
         return self._json(run_id, "result.json")

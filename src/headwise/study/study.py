@@ -11,7 +11,8 @@ from typing import Any
 
 from headwise.errors import ConfigError
 from headwise.registry import unknown
-from headwise.study.cells import Cell, Environment, as_environment
+from headwise.study.cells import Cell
+from headwise.study.environment import Environment, as_environment
 from headwise.study.run import Run
 from headwise.study.store import LAYOUT
 
@@ -59,11 +60,23 @@ class Study:
         seeds: int | Sequence[int] = 5,
         num_envs: int = 16,
         settings: dict[str, Any] | None = None,
+        normalise_obs: bool = False,
+        normalise_reward: bool = False,
         about: str = "",
     ) -> Study:
         """The product of everything; `settings` hold for all algorithms, so all must know them."""
         cells = tuple(
-            Cell(as_environment(env), view, algorithm, kind, steps, num_envs, dict(settings or {}))
+            Cell(
+                as_environment(env),
+                view,
+                algorithm,
+                kind,
+                steps,
+                num_envs,
+                dict(settings or {}),
+                normalise_obs=normalise_obs,
+                normalise_reward=normalise_reward,
+            )
             for env, view, algorithm, kind in itertools.product(
                 environments, views, algorithms, factorizations
             )
@@ -88,6 +101,8 @@ class Study:
         steps: int | None = None,
         num_envs: int | None = None,
         labels: dict[str, str] | None = None,
+        normalise_obs: bool | None = None,
+        normalise_reward: bool | None = None,
         **where: str | Iterable[str] | None,
     ) -> Study:
         """The study with the cells that meet all conditions (see `without`) changed.
@@ -96,13 +111,20 @@ class Study:
         """
         matches = self._matcher(where)
 
+        single = {
+            "steps": steps,
+            "num_envs": num_envs,
+            "normalise_obs": normalise_obs,
+            "normalise_reward": normalise_reward,
+        }
+        said: dict[str, Any] = {name: value for name, value in single.items() if value is not None}
+
         def changed(cell: Cell) -> Cell:
             env = cell.environment
             return replace(
                 cell,
+                **said,
                 environment=replace(env, settings={**env.settings, **(env_settings or {})}),
-                steps=cell.steps if steps is None else steps,
-                num_envs=cell.num_envs if num_envs is None else num_envs,
                 settings={**cell.settings, **(settings or {})},
                 factorization_settings={
                     **cell.factorization_settings,
@@ -158,7 +180,8 @@ class Study:
             if name not in (*_CONDITIONS, *label_names):
                 raise unknown("condition on cells", name, (*_CONDITIONS, *label_names))
             several = isinstance(value, Iterable) and not isinstance(value, str)
-            wanted[name] = set(value) if several else {value}
+            values = set(value) if several else {value}
+            wanted[name] = {str(v) for v in values} if name in label_names else values
 
         def matches(cell: Cell) -> bool:
             has = {

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.envs.make import make_vec
 from headwise.population import Adam
 from headwise.study.cells import configs_of
 from headwise.study.clocked import Clocked
+from headwise.study.environment import make_env
 from headwise.study.fingerprint import fingerprint
 from headwise.study.flops import act_flops
 from headwise.study.keeper import Keeper
@@ -36,13 +36,20 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     """The loop that trains a pack, ready to run."""
     first = pack.runs[0]
     seeds = [run.seed for run in pack.runs]
-    view = {} if first.view is None else {"view": first.view}
-    settings = {**first.env_settings, **view, "num_threads": env_threads}
-    env = make_vec(first.env, seeds, first.num_envs, **settings)
+    env = make_env(first, seeds, first.num_envs, env_threads)
     config, factorization = configs_of(
         first.algorithm, pack.settings(), first.factorization, first.factorization_settings
     )
-    return make_loop(env, config, factorization, seeds, first.steps, device)
+    return make_loop(
+        env,
+        config,
+        factorization,
+        seeds,
+        first.steps,
+        device,
+        normalise_obs=first.normalise_obs,
+        normalise_reward=first.normalise_reward,
+    )
 
 
 def train_pack(

@@ -78,6 +78,8 @@ class ExecutorSettings:
     """Whether results come with a checkpoint of the trained agent."""
     products: Products = "float32"
     """What products are rounded to; workers that are processes of their own must be told."""
+    imports: tuple[str, ...] = ()
+    """What such workers must load before they train; see `headwise.study.imports`."""
 
 
 class Executor(Protocol):

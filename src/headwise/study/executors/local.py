@@ -27,6 +27,7 @@ from headwise.study.executors.base import (
     Stepped,
     executors,
 )
+from headwise.study.imports import check_imports, load_imports
 from headwise.study.planner import Pack
 
 _NEWS_EVERY = 0.5
@@ -50,6 +51,7 @@ class LocalExecutor:
                 allowed="cpu",
                 fix="Use the executor `streams` for it.",
             )
+        check_imports(settings.imports)
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> LocalExecutor:
@@ -88,8 +90,9 @@ class _Worker:
 
     def __init__(self, settings: ExecutorSettings) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
+        # No daemon, which could not have children: an environment may be run in processes too.
         self.process = _CONTEXT.Process(
-            target=_work, args=(theirs, settings), name="headwise-worker", daemon=True
+            target=_work, args=(theirs, settings), name="headwise-worker"
         )
         self.process.start()
         theirs.close()  # so that the end of the process is the end of the connection
@@ -130,6 +133,8 @@ class _Worker:
 def _work(connection: Connection, settings: ExecutorSettings) -> None:
     """What a worker process does until its driver goes away."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    # This process was spawned; those of an environment begin as they do elsewhere on this system.
+    multiprocessing.set_start_method(None, force=True)
     threading.Thread(target=_end_with_driver, daemon=True).start()
     import torch
 
@@ -153,6 +158,7 @@ def _work(connection: Connection, settings: ExecutorSettings) -> None:
 
         answer: tuple[str, Any]
         try:
+            load_imports(settings.imports)
             results = train_pack(
                 pack,
                 settings.thresholds,

@@ -22,6 +22,7 @@ from headwise.study.executors.base import (
     Source,
     executors,
 )
+from headwise.study.imports import check_imports, load_imports
 from headwise.study.planner import Pack
 
 
@@ -32,6 +33,7 @@ class RayExecutor:
     def __init__(self, settings: ExecutorSettings) -> None:
         self.settings = settings
         self._ray = _import_ray()
+        check_imports(settings.imports)
         self._began = False
         self._task: Any = None
 
@@ -135,6 +137,7 @@ def _train(pack: Pack, settings: ExecutorSettings) -> Event:
     torch.set_num_threads(1)
     set_products(settings.products)
     try:
+        load_imports(settings.imports)
         results = train_pack(
             pack,
             settings.thresholds,
