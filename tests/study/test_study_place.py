@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_study import tiny_study
+from tiny_study import tiny_cell, tiny_study
 
 from headwise.cli.study import main
 from headwise.study import Options, Store, conduct, estimate, place
@@ -61,6 +61,14 @@ def test_a_population_of_each_algorithm_is_tried_on_both(tmp_path, with_gpu, tim
     monkeypatch.setattr(place.os, "cpu_count", lambda: 4)
     assert found(Store(tmp_path))[:2] == ("local", "cpu")
     assert found(Store(tmp_path), "inline")[:2] == ("inline", "cuda")  # one process, one core
+
+
+def test_what_cannot_be_built_is_not_tried(tmp_path, with_gpu, timed):
+    cells = [tiny_cell("sac", "joint"), tiny_cell("sac", "ar"), tiny_cell("ppo", "joint")]
+    runs = tiny_study(cells=cells).runs()
+    assert choose_place(None, "auto", runs, Store(tmp_path), 16).device == "cuda"
+    assert sorted(timed) == [("sac", "cpu"), ("sac", "cuda")]
+    assert choose_place(None, "auto", runs[-2:], Store(tmp_path), 16) == ("local", "cpu", "")
 
 
 def test_a_study_keeps_to_where_it_began(tmp_path, monkeypatch, timed):
