@@ -6,7 +6,10 @@ import gymnasium as gym
 import pytest
 from tiny_study import tiny_cell
 
-from headwise import ConfigError
+from headwise import Agent, ConfigError
+from headwise.envs.foreign import wrap
+from headwise.envs.make import environments
+from headwise.envs.pettingzoo_face import parallel_env
 from headwise.study import Environment, Options, Store, Study, conduct
 from headwise.study.environment import make_env
 
@@ -75,6 +78,21 @@ def test_settings_of_the_wrapping_are_taken_out():
     assert [head.n for head in env.spec.heads] == [5]
     assert (env.num_members, env.num_slots) == (2, 3)
     env.close()
+
+
+def test_a_team_is_registered_by_what_makes_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "_entries", dict(environments._entries))
+
+    @environments.register("Team")
+    def team(seeds, num_slots, **settings):
+        return wrap(lambda: parallel_env("CoopPush"), seeds, num_slots, **settings)
+
+    study = study_of(Environment("Team", settings={"team_reward": "mean"}), view="discrete")
+    summary = conduct(study, tmp_path, Options(executor="inline", keep_checkpoints=True))
+    assert (summary.finished, summary.checkpoints) == (2, 2)
+    agent = Agent.load(Store(tmp_path).checkpoint(study.runs()[0].id))
+    assert agent.predict(agent.face.observation_space.sample()) in agent.face.action_space
+    agent.close()
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,7 @@ def test_no_study_and_a_newer_one_are_told_apart(tmp_path, store):
 @pytest.mark.parametrize(
     "text",
     [
+        "{",
         "[]",
         "null",
         "{}",
@@ -145,7 +146,7 @@ def test_no_study_and_a_newer_one_are_told_apart(tmp_path, store):
 def test_a_plan_that_is_none_is_told_to_everyone_who_reads_it(store, text):
     (store.folder / "study.json").write_text(text)
     for read in (store.plan, lambda: read_store(store.folder)):
-        with pytest.raises(HeadwiseError, match=r"study.json.*(Delete that file|Delete the run's)"):
+        with pytest.raises(HeadwiseError, match=r"study.json.*Delete that file"):
             read()
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from headwise.envs.registration import NATIVE_NAMES
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
-from headwise.study.store import checked_study
+from headwise.study.store import Store as StudyFolder
 from headwise.study.tables import UNREADABLE, read_table
 
 _ESTIMATORS = {"range_slope": "range"}
@@ -204,14 +204,13 @@ class Store:
 def read_store(path: str | Path) -> Store:
     """The store in a folder; raises if there is none or if a file in it cannot be read."""
     root = Path(path)
-    plan_path = root / "study.json"
-    if not plan_path.is_file():
+    if not (root / "study.json").is_file():
         raise ConfigError(
             "no study in this folder",
             got=str(root),
             allowed="a folder with a study.json, as `headwise study run` makes it",
         )
-    study = checked_study(plan_path, _read_json(plan_path))
+    study = StudyFolder(root).study()
     order = {entry["id"]: place for place, entry in enumerate(study["plan"])}
     runs, failures = [], []
     folders = root / "runs"

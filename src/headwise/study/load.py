@@ -25,7 +25,7 @@ def load_study(path_or_name: str | Path, **arguments: Any) -> Study:
         **arguments: For `make`: `smoke=True`, and whatever else the study offers.
     """
     path = find_study(path_or_name)
-    with _troubles_of(path):
+    with _troubles_of(path, fix=f"`python {path}` shows where it came from."):
         module = run_file(path)
     make = getattr(module, "make", None)
     if callable(make):
@@ -48,7 +48,7 @@ def load_study(path_or_name: str | Path, **arguments: Any) -> Study:
 
 
 @contextmanager
-def _troubles_of(path: Path) -> Iterator[None]:
+def _troubles_of(path: Path, fix: str | None = None) -> Iterator[None]:
     """Says in which line of a study's file something went wrong."""
     try:
         yield
@@ -61,7 +61,7 @@ def _troubles_of(path: Path) -> Iterator[None]:
         raise ConfigError(
             f"{path} cannot be loaded{where}",
             got=f"{type(error).__name__}: {error}",
-            fix=f"`python {path}` shows where it came from.",
+            fix=fix,
         ) from error
 
 

@@ -116,6 +116,7 @@ class ConsoleProgress(Progress):
         self._live: RichProgress | None = None
         self._task = TaskID(0)
         self._said = 0.0
+        self._last = ""
 
     def __enter__(self) -> Progress:
         if self.console.is_terminal:
@@ -159,7 +160,10 @@ class ConsoleProgress(Progress):
             self._said = time.monotonic()
             left = (self.steps_total - self.steps) / self.rate if self.steps else 0.0
             eta = f", {duration(left)} left" if left > 0 and not last else ""
-            self.say(f"{self.name}: {self._state()}" + (f", {rate}" if rate else "") + eta)
+            line = f"{self.name}: {self._state()}" + (f", {rate}" if rate else "") + eta
+            if line != self._last:  # where nothing was left to do
+                self._last = line
+                self.say(line)
 
 
 def duration(seconds: float) -> str:

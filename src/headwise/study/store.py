@@ -99,7 +99,7 @@ class Store:
         """What `study.json` says."""
         path = self.folder / "study.json"
         try:
-            return checked_study(path, read_json(path))
+            return _checked_study(path, read_json(path))
         except (FileNotFoundError, NotADirectoryError):
             raise StoreError(
                 f"there is no study in {self.folder}",
@@ -285,7 +285,7 @@ class Store:
                 remove(path)
 
 
-def checked_study(path: Path, data: Any) -> dict[str, Any]:
+def _checked_study(path: Path, data: Any) -> dict[str, Any]:
     """What a `study.json` says, if it is one of this layout; raises if not."""
     version = data.get("version") if isinstance(data, dict) else None
     if isinstance(version, int) and version != LAYOUT:
