@@ -1,8 +1,10 @@
 """What is registered in a study's file, or beside it, is there in worker processes too."""
 
+import dataclasses
 import subprocess
 import sys
 
+import gymnasium as gym
 import pytest
 from tiny_study import tiny_study
 
@@ -120,6 +122,15 @@ def test_nothing_is_loaded_for_what_is_headwises_own(tmp_path):
     grid = {"algorithms": ["ppo"], "factorizations": ["shared"], "steps": 8, "seeds": 1}
     names = ["CartPole-v1", "Lander", "probe/agree"]
     assert imports_of(study, Study.grid("g", environments=names, **grid).runs()) == ()
+
+
+def test_an_id_that_is_new_takes_the_file_along_whatever_it_is_made_of(tmp_path, monkeypatch):
+    grid = {"algorithms": ["ppo"], "factorizations": ["shared"], "steps": 8, "seeds": 1}
+    monkeypatch.setitem(gym.registry, "Longer-v0", gym.spec("CartPole-v1"))
+    study = Study.grid("g", environments=["Longer-v0"], **grid)
+    assert imports_of(study, study.runs()) == ()  # it is for whoever made the study in Python
+    study = dataclasses.replace(study, file=tmp_path / "mine.py")
+    assert imports_of(study, study.runs()) == (str(tmp_path / "mine.py"),)
 
 
 @pytest.mark.parametrize("name", ["local", "ray"])

@@ -20,9 +20,8 @@ from headwise.envs.make import environments
 from headwise.envs.probes import probes
 from headwise.errors import ConfigError
 from headwise.factorizations import factorizations
-from headwise.study.environment import bare_id
 from headwise.study.run import Run
-from headwise.study.source import MODULES, run_file
+from headwise.study.source import KNOWN_IDS, MODULES, run_file
 from headwise.study.study import Study
 
 _KNOWN = ("headwise", "gymnasium")
@@ -33,13 +32,14 @@ def imports_of(study: Study, runs: Sequence[Run]) -> tuple[str, ...]:
     """Files and modules that workers load for these runs; none if all they use is Headwise's.
 
     The study's file does it. A study that was made in Python has none; then it is the modules in
-    which what it uses is defined.
+    which what it uses is defined. An id like `module:Id-v0` says itself what is imported for it.
     """
     used = {(run.env, run.algorithm, run.factorization) for run in runs}
     homes = {home for names in sorted(used) for home in _homes(*names)}
     own = sorted(home for home in homes if home.partition(".")[0] not in _KNOWN)
-    if own and study.file is not None:
-        return (str(study.file),)
+    new_ids = {run.env for run in runs if run.env in gym.registry} - KNOWN_IDS
+    if study.file is not None:
+        return (str(study.file),) if own or new_ids else ()
     return tuple(_import_of(home) for home in own)
 
 
@@ -79,7 +79,7 @@ def _homes(env: str, algorithm: str, factorization: str) -> Iterator[str]:
         yield _module_of(environments.get(env))
     elif probe != env and probe in probes:
         yield _module_of(probes.get(probe))
-    elif (spec := gym.registry.get(bare_id(env))) is not None:
+    elif (spec := gym.registry.get(env)) is not None:
         made_by = spec.entry_point
         yield made_by.partition(":")[0] if isinstance(made_by, str) else _module_of(made_by)
 

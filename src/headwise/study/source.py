@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import gymnasium as gym
+
 from headwise.errors import ConfigError
 from headwise.registry import unknown
 
@@ -15,6 +17,8 @@ FOLDER = Path("studies")
 """Where a user's studies are found by name."""
 SHIPPED = Path(__file__).parents[1] / "studies"
 """Where those are that come with the library."""
+KNOWN_IDS = frozenset(gym.registry)
+"""What Gymnasium knew before any study was loaded, and so knows in every process."""
 MODULES = "headwise_study_"
 """How the modules that study files become are called, before the file's own name."""
 
