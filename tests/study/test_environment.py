@@ -100,7 +100,7 @@ def test_a_team_is_registered_by_what_makes_it(tmp_path, monkeypatch):
     [
         (lambda: Environment("CartPole-v7"), "Did you mean 'CartPole-v1'"),
         (lambda: Environment("CartPole"), "Did you mean 'CartPole-v1'"),
-        (lambda: Environment("Platfrom"), "Did you mean 'Platform'"),
+        (lambda: Environment("Platforms"), "Did you mean 'Platform'"),
         (
             lambda: Environment("Zyx"),
             r"allowed: .*HybridShoot.*Gymnasium knows\. Your own.*register",
@@ -126,7 +126,7 @@ def test_what_is_none_is_refused(make, message):
             "hybrid",
             "'s' of the study cannot be made",
         ),
-        (Environment("HybridShoot"), "hybird", "hybrid"),
+        (Environment("HybridShoot"), "hybrids", "hybrid"),
         (Environment("Lander", settings={"win": 1}), None, "'Lander' of .*'win'"),
         (Environment("CartPole-v1", settings={"sutton": 1}), None, "TypeError: .*'sutton'"),
         (Environment("Pendulum-v1", settings={"bins": 3}), None, "bins without a view"),

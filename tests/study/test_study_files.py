@@ -3,6 +3,7 @@
 import csv
 import itertools
 import math
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ def test_plans(name):
     title = NAMES.get(name, name)
     assert (study.name, len(study.cells), len(study.seeds)) == (title, cells, seeds)
     assert len({run.id for run in study.runs()}) == cells * seeds
+    assert str(SHIPPED) not in sys.path  # `import demo` is nobody's business
     smoke = load_study(name, smoke=True)
     assert smoke.name == f"{title}-smoke"
     assert len(smoke.cells) == cells

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -65,6 +66,8 @@ def run_file(path: Path) -> ModuleType:
     then on, for whatever an environment imports when it is made.
     """
     path = path.resolve()
+    if path.parent == SHIPPED.resolve():
+        return importlib.import_module(f"headwise.studies.{path.stem}")
     for name in ("__main__", "__mp_main__"):  # a script that runs its own study has run already
         main = sys.modules.get(name)
         if main is not None and Path(getattr(main, "__file__", None) or ".").resolve() == path:
