@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from headwise.envs.registration import NATIVE_NAMES
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.store import Store as StudyFolder
@@ -51,10 +50,9 @@ class RunRecord:
 
     @property
     def view(self) -> str:
-        """How the action is seen; `native` is as it is, in an environment that is not ours."""
-        ours = dict.fromkeys((*NATIVE_NAMES, "Lander"), "hybrid")
-        ours["ContextualDecoupler"] = "discrete"
-        return str(self.config.get("view") or ours.get(self.env, "native"))
+        """How the action is seen."""
+        default = "discrete" if self.env == "ContextualDecoupler" else "hybrid"
+        return str(self.config.get("view") or default)
 
     @property
     def algorithm(self) -> str:
