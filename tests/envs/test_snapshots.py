@@ -76,7 +76,7 @@ def test_every_state_that_is_reached_can_be_restored(name, settings, mode):
 
 
 def test_without_a_time_limit_particles_may_go_far():
-    """A million from the origin, where they were refused, is a hundred of the longest steps away."""
+    """A million from the origin is a hundred of the longest steps away."""
     env = made("CoopPush", 1, {"dt": 10.0, "num_physics_steps": 1000, "view": "continuous"},
                max_episode_steps=0)  # fmt: skip
     env.ranges[:] = 1.0
@@ -109,7 +109,7 @@ def test_a_run_may_end_just_past_the_edge_of_a_platform():
     assert env.terminated[0]  # there is nothing under its feet
     for impossible in ({"x": 253.6}, {"x": 454.9}, {"y": 41.0}, {"vy": 1.0}):
         env.reset()
-        with pytest.raises(EnvError, match="impossible state for slot 0: .*(platform|vy)"):
+        with pytest.raises(EnvError, match=r"impossible state for slot 0: .*(platform|vy)"):
             env.set_state(0, impossible)
 
 
