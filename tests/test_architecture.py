@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
-    "errors", "registry", "checks", "added", "spaces", "envs", "population", "nets",
+    "errors", "registry", "checks", "cores", "added", "spaces", "envs", "population", "nets",
     "factorizations", "algorithms", "training", "export", "agent", "study", "report", "cli",
 ]  # fmt: skip
 """From the ground up: a room imports only from itself and from rooms before it."""
