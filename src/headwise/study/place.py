@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
+from headwise.cores import usable_cores
 from headwise.study.estimate import measured_seconds
 from headwise.study.planner import Pack, pack_runs
 from headwise.study.run import Run
@@ -60,7 +60,7 @@ def _choice(executor: str | None, runs: Sequence[Run], store: Store, max_members
     tried: dict[str, Pack] = {}
     for pack in pack_runs(runs, max_members):
         tried.setdefault(pack.runs[0].algorithm, pack)
-    cores = 1 if executor else os.cpu_count() or 1
+    cores = 1 if executor else usable_cores()
 
     def measure(device: str) -> float:
         seconds = sum(measured_seconds(pack, device) for pack in tried.values())
