@@ -63,7 +63,7 @@ def test_how_the_module_is_compiled(tmp_path, strict):
 
     And a warning that only some later compiler knows must not stop anyone but us.
     """
-    run("cmake", "-S", ".", "-B", str(tmp_path), "-G", "Ninja", "--no-warn-unused-cli",
+    run("cmake", "-S", ".", "-B", str(tmp_path), "-G", "Ninja",
         f"-DCMAKE_MAKE_PROGRAM={BIN / 'ninja'}", f"-DPython_EXECUTABLE={sys.executable}",
         "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS=-march=native -mtune=native",
         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", f"-DHEADWISE_STRICT={strict}")  # fmt: skip
