@@ -208,10 +208,20 @@ def test_the_largest_entropy_of_a_joint_action_counts_what_does_the_same_once():
     critic, obs, alpha = soft.make_critic(), observations(), torch.full((3, 4), 1e6)
     noise = torch.zeros(*obs.shape[:-1], soft.num_noise)
     loss = soft.actor_loss(critic, obs, noise, alpha, torch.tensor(1.0), None)
-    logs = torch.tensor([math.log(n) for n in (3, 4, 2, 2)])
-    reachable = logs * loss.in_use
-    torch.testing.assert_close(loss.entropy, reachable.expand_as(loss.entropy))
-    torch.testing.assert_close(reachable.sum(-1), torch.full(obs.shape[:-1], math.log(8)))
+    most = soft.largest_entropy(None)
+    assert most.shape == (4,)
+    assert most.sum().item() == pytest.approx(math.log(8))
+    assert loss.in_use is None
+    torch.testing.assert_close(loss.entropy, most.expand_as(loss.entropy))
+
+
+def test_the_largest_entropy_of_a_joint_action_counts_what_is_legal():
+    """Without the third kind and two of the four that go with the first, 8 - 1 - 2 are left."""
+    legal = torch.ones(1, 1, 4, 4, dtype=torch.bool)
+    legal[..., 0, 2] = legal[..., 1, 2:] = False
+    most = make("joint", "soft", ONE_OF).largest_entropy(legal)
+    assert most.shape == (1, 1, 4)
+    assert most.sum().item() == pytest.approx(math.log(5))
 
 
 def test_later_heads_do_not_see_what_is_not_in_use():

@@ -55,8 +55,9 @@ class SAC(OffPolicyConfig):
     name: ClassVar[str] = "sac"
 
     target_entropy: PerMember = 0.5
-    """Entropy that Choice heads should have, as a fraction of the largest. Where good play is
-    nearly deterministic 0.5 leaves no room for it: take 0.2, or let it fall to that."""
+    """Entropy that Choice heads should have, as a fraction of the largest there is among legal
+    options. Where good play is nearly deterministic 0.5 leaves no room for it: take 0.2, or let it
+    fall to that."""
     target_entropy_end: PerMember | None = None
     """What the fraction becomes in the end; None leaves it as it is."""
     target_entropy_share: float = 1.0
@@ -66,7 +67,8 @@ class SAC(OffPolicyConfig):
     times the `whole` of it, as in the paper. The whole is paid at every step for as long as an
     episode lasts: where rewards are small, to do nothing for long can pay more than they do."""
     per_head_temperature: bool = False
-    """A temperature for every head, instead of one for all Choices and one for all Ranges."""
+    """A temperature for every head, instead of one for all Choices and one for all Ranges; a joint
+    action has one in any case."""
     first_temperature: float = 0.2
     """Where temperatures begin."""
     actor_lr_scale: float = 0.5
@@ -143,8 +145,9 @@ class SACLearner:
             self.layout,
             task.keys,
             config.first_temperature,
-            per_head=config.per_head_temperature,
+            per_head=config.per_head_temperature and self.soft.tells_heads_apart,
             lr=lr,
+            most=self.soft.largest_entropy(None),
         )
         self.plan = config.replay_plan()
         self.updates = Clock(task.device)
@@ -228,12 +231,21 @@ class SACLearner:
         return report
 
     def _expected_bonus(self, alpha: Tensor, batch: ReplayBatch, columns: int) -> Tensor:
-        """What entropy is worth where it meets its target, (P, 1, G)."""
-        target = self.temperatures.target(self.fraction)
-        if self.layout.is_conditional:  # a head that is seldom in use adds as little
-            target = target * self.layout.active(batch.action).mean(-2)
-        worth = alpha * target
-        return (worth.sum(-1, keepdim=True) if columns == 1 else worth).unsqueeze(-2)
+        """What entropy is worth where it meets its target, (P, 1 or B, G)."""
+        target = self.temperatures.target(self.fraction, self._most(batch.next_legal))
+        if target.dim() == alpha.dim():  # the same in every state
+            target = target.unsqueeze(-2)
+        worth = alpha.unsqueeze(-2) * target
+        if columns == self.layout.num_heads:  # each has a value of its own, paid as if in use
+            return worth
+        if self.layout.is_conditional and self.soft.tells_heads_apart:
+            # A head that is seldom in use adds as little.
+            worth = worth * self.layout.active(batch.action).mean(-2, keepdim=True)
+        return worth.sum(-1, keepdim=True)
+
+    def _most(self, legal: Tensor | None) -> Tensor | None:
+        """The largest entropies there are, (P, B, H), or None where they are always the same."""
+        return None if legal is None else self.soft.largest_entropy(legal)
 
     def _errors(
         self, predicted: Tensor, following: Tensor, batch: ReplayBatch
@@ -260,7 +272,9 @@ class SACLearner:
                 self._descent = torch.full_like(actor.gain, -1.0) / actor.gain.shape[-2]
             torch.autograd.backward(actor.gain, self._descent)  # that of the loss
             self.actor_optimiser.step()
-        of_temperatures = self.temperatures.update(actor.entropy, self.fraction, actor.in_use)
+        of_temperatures = self.temperatures.update(
+            actor.entropy, self.fraction, actor.in_use, self._most(batch.legal)
+        )
 
         def report() -> Metrics:
             loss = actor.loss

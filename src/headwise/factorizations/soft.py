@@ -45,6 +45,9 @@ class Soft(Protocol):
     """The module that the actor's loss trains, or None where the critic itself is the policy."""
     actor_has_options: bool
     """Whether options are drawn by the actor, which must learn them, and not by the critic."""
+    tells_heads_apart: bool
+    """Whether heads have entropies of their own, each counted as often as it is in use. If not, all
+    of them have one temperature, and of the joint action's entropy a share each."""
     num_columns: int
     """Values for one action (G): 1, or H where each head has its own."""
     num_uniforms: int
@@ -54,6 +57,9 @@ class Soft(Protocol):
 
     def make_critic(self) -> nn.Module:
         """Twin critics; each call begins with the same values."""
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """The most that each Choice's entropy can be, (H,); (P, B, H) where options are masked."""
 
     def sample(
         self, critic: nn.Module, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None

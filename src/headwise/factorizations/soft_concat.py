@@ -50,6 +50,7 @@ class ConcatSoft:
     """
 
     num_columns = 1
+    tells_heads_apart = True
 
     def __init__(self, blueprint: Blueprint, make_actor: Callable[[Blueprint], Any]) -> None:
         self.layout = blueprint.layout
@@ -68,6 +69,10 @@ class ConcatSoft:
         """Twin critics."""
         own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
         return ActionCritic(own, self._blueprint.obs_size + self._embedding.size)
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """The most that each Choice's entropy can be, (H,) or (P, B, H)."""
+        return self.layout.largest_entropy(legal)
 
     def sample(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None

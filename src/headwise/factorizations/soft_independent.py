@@ -69,6 +69,7 @@ class IndependentSoft:
     """H learners that share nothing but the reward: predictions and values are (..., H)."""
 
     actor_has_options = False
+    tells_heads_apart = True
 
     def __init__(self, blueprint: Blueprint) -> None:
         self.layout = blueprint.layout
@@ -87,6 +88,10 @@ class IndependentSoft:
         """Twin critics for every head."""
         own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
         return IndependentCritics(own)
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """The most that each Choice's entropy can be, (H,) or (P, B, H)."""
+        return self.layout.largest_entropy(legal)
 
     def sample(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None

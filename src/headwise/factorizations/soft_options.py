@@ -25,6 +25,7 @@ class OptionsSoft(ABC):
 
     num_columns = 1
     actor_has_options = False
+    tells_heads_apart = True
 
     def __init__(self, blueprint: Blueprint, make_actor: Callable[[Blueprint], Any]) -> None:
         self.layout = blueprint.layout
@@ -36,6 +37,10 @@ class OptionsSoft(ABC):
             self.actor = make_actor(replace(blueprint, layout=ranges))
             self.num_uniforms += self.actor.num_uniforms
         self.num_noise = self.num_uniforms
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """The most that each Choice's entropy can be, (H,) or (P, B, H)."""
+        return self.layout.largest_entropy(legal)
 
     def soft_value(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
