@@ -11,14 +11,18 @@ from headwise import ActionSpec, Choice, Range, _core
 from headwise.algorithms.options_loss import fits_options_loss, options_loss
 from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.ppo import PPO
+from headwise.envs.native import NativeVecEnv
 from headwise.errors import EnvError
+from headwise.factorizations import factorizations
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.shared import SharedPolicy
 from headwise.population import row_shares
+from headwise.training.build import make_loop
+from headwise.training.report import metric_columns
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 
-from cases import DISCRETE, HYBRID, OBS, ONE_OF, blueprint
+from cases import CONTINUOUS, DISCRETE, HYBRID, OBS, ONE_OF, blueprint
 
 EQUAL = ActionSpec.of(a=Choice(5), b=Choice(5))
 WIDE = ActionSpec.of(a=Choice(64))
@@ -199,6 +203,35 @@ def test_what_the_kernels_are_given():
     assert loss._total_entropy(entropy).item() == 2.0 + 4.0 + (1.0 + 3.0) / 2
     assert (loss._entropy_weight * entropy).sum().item() == 8.0
     assert make_loss(HYBRID)[0]._entropy_weight is None
+
+
+def test_ranges_with_one_ratio_report_as_many_numbers_as_there_are_heads():
+    """x: Range, a: Choice, y: Range, b: Choice; ratios are those of a, of b, and of x and y."""
+    ratios = torch.tensor([[0.2, 0.3, 0.5]])
+    loss, _ = make_loss(HYBRID, ratio="ranges_joint")
+    assert loss.by_head(ratios).tolist() == torch.tensor([[0.5, 0.2, 0.5, 0.3]]).tolist()
+    shares = loss.by_head(ratios, shared_out=True)
+    assert shares.tolist() == torch.tensor([[0.25, 0.2, 0.25, 0.3]]).tolist()
+    numbers, _ = make_loss(CONTINUOUS, ratio="ranges_joint")
+    assert numbers.by_head(torch.tensor([[0.5]])).tolist() == [[0.5, 0.5]]
+    for plain, columns in (("per_head", 4), ("joint", 1)):
+        given = torch.rand(1, columns)
+        assert make_loss(HYBRID, ratio=plain)[0].by_head(given) is given
+
+
+@pytest.mark.parametrize("factorization", ["shared", "independent", "vdn", "qplex", "ar"])
+@pytest.mark.parametrize("view", ["hybrid", "continuous"])
+def test_metrics_of_heads_are_as_many_as_heads_where_ranges_have_one_ratio(factorization, view):
+    env = NativeVecEnv("CoopPush", (0, 1), 4, view=view)
+    config = PPO(ratio="ranges_joint", rollout=16, minibatch=8, epochs=1, hidden=(8,))
+    loop = make_loop(env, config, factorizations.get(factorization)(), (0, 1), 16)
+    loop.run(16)
+    for name, x in loop.metrics.items():
+        assert x.shape == ((2, env.spec.num_heads) if name.startswith("heads/") else (2,)), name
+    share = loop.metrics["heads/gradient_share"]
+    torch.testing.assert_close(share.sum(-1), torch.ones(2))
+    names = {f"heads/{head}/clip_fraction" for head in env.spec.names}
+    assert names <= set(metric_columns(loop))
 
 
 def test_the_weight_of_the_divergence_adapts():

@@ -303,6 +303,8 @@ class PPOLearner:
                 part["valid"],
                 self.policy_loss.clip,
             )
+            clipped = metrics["heads/clip_fraction"]
+            metrics["heads/clip_fraction"] = self.policy_loss.by_head(clipped)
         return [policy.loss, value_loss], metrics
 
     def _value_loss(self, part: Rows, judged: Judged, share: Tensor) -> Tensor:
@@ -347,7 +349,7 @@ class PPOLearner:
         by_head = head_gradients(surrogate.mean(-2), parameters)
         norms = torch.linalg.vector_norm(by_head, dim=-1).transpose(-1, -2)
         share = norms / norms.sum(-1, keepdim=True).clamp_min(1e-12)
-        metrics = {"heads/gradient_share": share}
+        metrics = {"heads/gradient_share": self.policy_loss.by_head(share, shared_out=True)}
         if self.branching:
             plain, _ = self.policy_loss.surrogate(
                 judged, part, part["plain"].expand_as(part["advantage"])
