@@ -36,7 +36,8 @@ class PPO(AlgorithmConfig):
     value_coef: float = 0.5
     """Weight of the squared error of the value."""
     value_clip: float | None = None
-    """How far a value may move from the old one before it stops counting; None does not clip."""
+    """How far a value may move from the old one before it stops counting; None does not clip. For
+    plain critics, not those of vdn and qplex."""
     max_grad_norm: float = 0.5
     """The longest gradient of a member."""
     ratio: Literal["auto", "per_head", "ranges_joint", "joint"] = "auto"

@@ -1,0 +1,94 @@
+"""What the PPO learner makes of rollouts, minibatches and settings, by hand."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from headwise import ConfigError
+from headwise.algorithms.base import Task
+from headwise.algorithms.ppo import PPO
+from headwise.factorizations import factorizations
+from headwise.population import Keys
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
+
+from cases import DISCRETE, OBS, observations
+
+
+def make_learner(factorization="shared", spec=DISCRETE, **settings):
+    task = Task(
+        spec=spec, obs_size=OBS, num_slots=4, total_steps=100,
+        factorization=factorizations.get(factorization)(), keys=Keys((0,)),
+    )  # fmt: skip
+    return PPO(**{"hidden": (16, 16)} | settings).build(task)
+
+
+def looked_at(learner, legal, next_legal):
+    obs, following = observations(members=1, rows=8), observations(members=1, rows=8, seed=1)
+    raw = torch.zeros(1, 8, 3)
+    part = {"obs": obs, "raw": raw, "action": raw, "next_obs": following}
+    part |= {"legal": legal, "next_legal": next_legal}
+    with torch.no_grad():
+        found = learner._look({name: x for name, x in part.items() if x is not None})
+        plain = learner.critic.value(obs), learner.critic.value(following)
+    return found["value"] - plain[0], found["next_value"] - plain[1], found
+
+
+# --- masks --------------------------------------------------------------------------------------
+
+
+def only_the_first():
+    legal = torch.zeros(1, 8, 3, 3, dtype=torch.bool)
+    legal[..., 0] = True
+    return legal
+
+
+def test_credit_counts_legal_options_alone():
+    legal = only_the_first()
+    legal[..., 0, 1] = True  # the first head has a choice, the others have none
+    _, _, found = looked_at(make_learner("vdn"), legal, legal)
+    assert (found["importance"][..., 0] > 0).all()
+    assert (found["importance"][..., 1:] == 0).all()
+
+
+def test_a_mixture_of_what_is_certain_adds_nothing_on_average():
+    """With one legal option of each head every advantage is zero, and so is the mixture."""
+    learner = make_learner("qplex", correct_mixture=True)
+    with torch.no_grad():
+        learner.critic.net.advantage.weight *= 20.0
+    certain, everything = only_the_first(), torch.ones(1, 8, 3, 3, dtype=torch.bool)
+    now, later, _ = looked_at(learner, certain, everything)
+    assert (now.abs() < 1e-5).all()
+    assert (later > 0.1).all()
+    now, later, _ = looked_at(learner, everything, certain)
+    assert (now > 0.1).all()
+    assert (later.abs() < 1e-5).all()
+    both = looked_at(learner, None, None)[:2]
+    torch.testing.assert_close(both, looked_at(learner, everything, everything)[:2])
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factorization", ["vdn", "qplex"])
+def test_values_of_actions_are_not_clipped(factorization):
+    with pytest.raises(ConfigError, match=r"learns by the value of actions; got value_clip=0\.5"):
+        make_learner(factorization, value_clip=0.5)
+
+
+@pytest.mark.parametrize("factorization", ["shared", "independent", "joint", "ar"])
+def test_a_value_that_has_moved_too_far_is_held_where_that_costs_more(factorization):
+    learner = make_learner(factorization, value_clip=0.5)
+    obs = observations(members=1, rows=2)
+    with torch.no_grad():
+        now = learner.critic.value(obs)
+    share = torch.full((1, 2, 1), 0.5)
+    # 2 above the old value and 3 below the target; held at 0.5 above, it is 4.5 below.
+    part = {"obs": obs, "value": now - 2.0, "target": now + 3.0}
+    columns = now.shape[-1]
+    assert learner.value_loss(part, None, share).item() == pytest.approx(20.25 * columns, rel=1e-4)
+    # Above the target it is the other way round: 3 squared, and not 1.5.
+    part["target"] = now - 3.0
+    assert learner.value_loss(part, None, share).item() == pytest.approx(9.0 * columns, rel=1e-4)
