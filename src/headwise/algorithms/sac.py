@@ -136,10 +136,15 @@ class SACLearner:
         self._packed, self._packed_target = Packed(self.critic), Packed(self.target)
         lr = config.member_values("lr", task.keys)
         self.critic_optimiser = Adam(self._packed, lr, max_norm=config.max_grad_norm)
+        self.alive = self.critic_optimiser.alive
+        """Which members have not diverged, (P,), in anything of theirs."""
         self.actor_optimiser: Adam | None = None
         if self.soft.actor is not None:
             self.actor_optimiser = Adam(
-                Packed(self.soft.actor), lr * config.actor_lr_scale, max_norm=config.max_grad_norm
+                Packed(self.soft.actor),
+                lr * config.actor_lr_scale,
+                max_norm=config.max_grad_norm,
+                alive=self.alive,
             )
         self.temperatures = Temperatures(
             self.layout,
@@ -148,6 +153,7 @@ class SACLearner:
             per_head=config.per_head_temperature and self.soft.tells_heads_apart,
             lr=lr,
             most=self.soft.largest_entropy(None),
+            alive=self.alive,
         )
         self.plan = config.replay_plan()
         self.updates = Clock(task.device)
@@ -158,12 +164,6 @@ class SACLearner:
         relaxes = self.soft.actor_has_options and config.actor_gradient == "straight_through"
         self._softness = None if relaxes else torch.ones((), device=task.device)
         self._descent = torch.empty(0, device=task.device)
-
-    @property
-    def alive(self) -> Tensor:
-        """Which members have not diverged, (P,)."""
-        alive = self.critic_optimiser.alive & self.temperatures.optimiser.alive
-        return alive if self.actor_optimiser is None else alive & self.actor_optimiser.alive
 
     @property
     def fraction(self) -> Tensor:
@@ -316,6 +316,9 @@ class SACLearner:
         self.temperatures.optimiser.load_state_dict(part("alpha."))
         if self.actor_optimiser is not None:
             self.actor_optimiser.load_state_dict(part("actor."))
+        for name, alive in state.items():  # dead in one is dead; once each kept its own account
+            if name.endswith(".alive"):
+                self.alive.logical_and_(alive.to(self.alive.device))
         self._packed_target.load_rows(self._packed_target.values, state["target"])
         self.updates.set(int(state["updates"].max()))
 

@@ -27,6 +27,7 @@ class Temperatures(nn.Module):
         lr: Step size of each member, (P,).
         most: The largest entropy of each head where all options are legal, (H,); None is the
             layout's.
+        alive: Which members have not diverged, (P,), if others say so as well.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Temperatures(nn.Module):
         per_head: bool,
         lr: Tensor,
         most: Tensor | None = None,
+        alive: Tensor | None = None,
     ) -> None:
         super().__init__()
         groups = torch.arange(layout.num_heads, device=layout.device)
@@ -51,7 +53,7 @@ class Temperatures(nn.Module):
         self._of_range = torch.where(layout.is_choice, 0.0, -1.0)
         shape = (keys.num_members, num_groups)
         self.log_alpha = nn.Parameter(torch.full(shape, math.log(first), device=layout.device))
-        self.optimiser = Adam(Packed(self), lr)
+        self.optimiser = Adam(Packed(self), lr, alive=alive)
 
     def forward(self) -> Tensor:
         """The temperature of each head, (P, H), as a constant."""
