@@ -190,6 +190,36 @@ def test_sac_entropy_of_a_head_that_is_never_in_use_is_zero(name, spec):
     torch.testing.assert_close(loss.in_use, torch.tensor([1.0, 1.0, 0.0, 0.0]).expand(3, 50, 4))
 
 
+@pytest.mark.parametrize("name", ["independent", "shared", "ar"])
+def test_sac_over_numbers_alone_knows_how_often_a_head_is_in_use(name):
+    """The alternative is a number here, of which each third stands for one."""
+    spec = View(PARAMETERS, "continuous").spec
+    soft = make(name, "soft", spec, state_std=True)
+    critic, obs = soft.make_critic(), observations(rows=1).expand(3, 4000, -1)
+    alpha = torch.full((3, 4), 0.3)
+    noise = Keys((0, 1, 2)).uniform(Stream.ACTOR, 0, (4000, soft.num_noise))
+    with torch.no_grad():
+        loss = soft.actor_loss(critic, obs, noise, alpha, torch.tensor(1.0), None)
+        used = in_use(spec, soft.sample(critic, obs, noise, alpha, None)).float()
+    assert loss.in_use.shape == loss.entropy.shape == (3, 4000, 4)
+    torch.testing.assert_close(loss.in_use.mean(-2), used.mean(-2), atol=0.03, rtol=0.0)
+    # With the first alternative made certain, the parameters of the others drop out.
+    with torch.no_grad():
+        biases = {
+            "independent": lambda actor: actor.output.bias[:, 0],
+            "shared": lambda actor: actor.output.bias,
+            "ar": lambda actor: actor.stack.output.bias[:, 0],
+        }
+        biases[name](soft.actor)[..., 0].fill_(-100.0)  # of the mean of `kind`
+        loss = soft.actor_loss(critic, obs, noise, alpha, torch.tensor(1.0), None)
+    torch.testing.assert_close(loss.in_use, torch.tensor([1.0, 1, 0, 0]).expand(3, 4000, 4))
+    assert (loss.entropy[..., 2:] == 0).all()
+    assert (loss.entropy[..., 1] != 0).all()
+    if name == "independent":
+        assert (loss.gain[..., 2:] == 0).all()
+        assert (loss.gain[..., :2] != 0).all()
+
+
 def test_the_target_entropy_of_a_head_is_weighted_with_its_use():
     keys, layout = Keys((0,)), Layout(ONE_OF)
     lr = torch.tensor([0.1])

@@ -99,11 +99,14 @@ def twice(x: Tensor) -> Tensor:
     return x.unsqueeze(-3).expand(*x.shape[:-2], TWINS, *x.shape[-2:])
 
 
-def part_layout(layout: Layout, heads: Tensor) -> Layout:
-    """The layout of some heads alone; conditions on other heads are not carried over."""
+def part_layout(layout: Layout, heads: Tensor, *, conditional: bool = True) -> Layout:
+    """The layout of some heads alone.
+
+    Conditions on other heads are not carried over, and none is if the part is not `conditional`.
+    """
     numbers = heads.tolist()
     spec = layout.spec
-    conditions = (spec.conditions[h] for h in numbers)
+    conditions = (spec.conditions[h] if conditional else None for h in numbers)
     part = ActionSpec(
         tuple(spec.names[h] for h in numbers),
         tuple(spec.heads[h] for h in numbers),
