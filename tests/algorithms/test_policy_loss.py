@@ -22,7 +22,7 @@ from headwise.training.report import metric_columns
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 
-from cases import CONTINUOUS, DISCRETE, HYBRID, OBS, ONE_OF, blueprint
+from cases import CONTINUOUS, DISCRETE, HYBRID, OBS, ONE_OF, blueprint, make
 
 EQUAL = ActionSpec.of(a=Choice(5), b=Choice(5))
 WIDE = ActionSpec.of(a=Choice(64))
@@ -243,6 +243,27 @@ def test_the_weight_of_the_divergence_adapts():
     part["old_log_probs"] = actor.heads(part["obs"]).log_probs.detach()
     loss(part, row_shares(part["valid"]))
     torch.testing.assert_close(loss.kl_coef, torch.full((3,), 1.0))
+
+
+def test_the_divergence_of_a_chain_counts_the_heads_that_its_actions_use():
+    """Given the heads before it is known whether a head is in use: its weight is one or zero."""
+    actor, acted = (make("ar", "policy", ONE_OF, seeds) for seeds in ((0, 1, 2), (3, 4, 5)))
+    loss = PolicyLoss(
+        PPO(kl_coef=0.1), actor, actor.layout, joint=True,
+        clip=torch.full((3,), 0.2), entropy_coef=torch.zeros(3),
+    )  # fmt: skip
+    obs = torch.randn(3, ROWS, OBS, generator=torch.manual_seed(0))
+    with torch.no_grad():
+        raw, before = acted.sample(obs, torch.rand(3, ROWS, 4))
+        old = {f"old_{name}": x for name, x in before.heads.tensors().items()}
+        kl = before.heads.log_probs.exp() * (
+            before.heads.log_probs - actor.judge(obs, raw).heads.log_probs
+        )
+        expected = (kl.sum(-1) * actor.layout.active(raw)).sum(-1).mean(-1)
+    part = {"obs": obs, "raw": raw, "log_prob": before.log_prob, **old}
+    part |= {"advantage": torch.ones(3, ROWS, 1), "valid": torch.ones(3, ROWS, 1)}
+    found = loss(part, row_shares(part["valid"])).divergence
+    torch.testing.assert_close(found, expected)
 
 
 def test_arrays_that_do_not_fit_are_refused():

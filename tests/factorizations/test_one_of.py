@@ -5,7 +5,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from cases import ONE_OF, PARAMETERS, SPECS, all_actions, for_all_rows, make, observations, offers
+from cases import (
+    ONE_OF,
+    PARAMETERS,
+    SPECS,
+    all_actions,
+    blueprint,
+    for_all_rows,
+    make,
+    observations,
+    offers,
+)
 
 from headwise import View
 from headwise.algorithms.importance import importance_weights
@@ -13,6 +23,7 @@ from headwise.algorithms.temperature import Temperatures
 from headwise.factorizations.heads import Heads
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.qplex import QPLEX
 from headwise.factorizations.ranges import BetaUnit, ClippedGaussian, SquashedGaussian
 from headwise.population import Keys, Stream
 
@@ -140,6 +151,37 @@ def test_conditions_on_a_cut_up_range_hold_for_the_bins_whose_centre_meets_them(
     assert critic.layout.active(bins)[:, 1:].tolist() == [
         [1, 0, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1], [0, 0, 1],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["paper", "qplex"])
+def test_a_mixer_does_not_see_heads_that_are_not_in_use(kind):
+    """The same action, whatever is said for heads that it does not use, has one value."""
+    value = QPLEX(mixer=kind, mixer_width=16).value(blueprint(ONE_OF))
+    obs, known = observations(), {}
+    with torch.no_grad():
+        for action in all_actions(ONE_OF):
+            rested = tuple(ONE_OF.canonical(action.numpy()).tolist())
+            found = value.predict(obs, action.expand(3, 5, 4))
+            assert torch.equal(known.setdefault(rested, found), found)
+    assert len(known) == 8
+
+
+@pytest.mark.parametrize("name", ["ar", "shared", "independent"])
+def test_the_divergence_of_two_policies_is_the_mean_of_what_is_said_along_actions(name):
+    one, other = (
+        make(name, "policy", ONE_OF, seeds, policy_gain=3.0) for seeds in ((0, 1, 2), (5, 6, 7))
+    )
+    obs, exact, found = observations(), torch.zeros(3, 5), torch.zeros(3, 5)
+    with torch.no_grad():
+        for action in for_all_rows(all_actions(ONE_OF)):
+            if (ONE_OF.canonical(action.numpy()) != action.numpy()).any():
+                continue
+            ours, theirs = one.judge(obs, action), other.judge(obs, action)
+            log_prob = ours.log_prob.sum(-1)
+            exact += log_prob.exp() * (log_prob - theirs.log_prob.sum(-1))
+            by_head = ours.heads.kl(theirs.heads, ours.given)
+            found += log_prob.exp() * by_head.sum(-1)
+    torch.testing.assert_close(found, exact)
 
 
 # --- SAC ------------------------------------------------------------------------------------------

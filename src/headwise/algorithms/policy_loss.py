@@ -96,7 +96,7 @@ class PolicyLoss:
         divergence = None
         if self.config.kl_coef:
             old = {n.removeprefix("old_"): x for n, x in part.items() if n.startswith("old_")}
-            by_head = judged.heads.rebuilt(old).kl(judged.heads)
+            by_head = judged.heads.rebuilt(old).kl(judged.heads, judged.given)
             divergence = member_mean(by_head.sum(-1, keepdim=True))
             loss = loss + self.kl_coef.clone() * divergence  # the weight changes before autograd
         if self.config.mean_penalty and judged.heads.ranges is not None:

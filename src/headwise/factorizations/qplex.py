@@ -55,6 +55,8 @@ class MixedValue(BranchingValue):
         if self.mixer.kind == "qplex":
             options = self.layout.choice_columns(action)
             one_hot = torch.nn.functional.one_hot(options, self.layout.max_options)
+            if self.layout.is_conditional:  # what a head says that is not in use means nothing
+                one_hot = one_hot * self.layout.active(action).unsqueeze(-1)
             one_hot = one_hot.flatten(-2).to(value.dtype)
         mixed: Tensor = self.mixer(advantage, embedding.detach(), one_hot, base=value)
         return mixed.unsqueeze(-1)
