@@ -40,6 +40,8 @@ class PolicyTerms(NamedTuple):
 class PolicyLoss:
     """Minus the clipped surrogate and the weighted entropy, plus penalties.
 
+    Penalties hold the policy in all states seen, also in those where no transition took place.
+
     Args:
         config: The settings.
         actor: The policy.

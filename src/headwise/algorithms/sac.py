@@ -74,7 +74,7 @@ class SAC(OffPolicyConfig):
     actor_lr_scale: float = 0.5
     """The actor's step size as a multiple of the critics'."""
     max_grad_norm: float = 1.0
-    """The longest gradient of a member's actor or critics."""
+    """The longest gradient of a member's actor, and of all its critics together."""
     actor_gradient: ActorGradient = "counterfactual"
     """How an actor learns its options (shared). `counterfactual` asks the critics for every option
     of one head of each state, the other heads as drawn: unbiased, as many evaluations as a head has
