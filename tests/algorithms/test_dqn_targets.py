@@ -1,6 +1,8 @@
 """What DQN regresses on, against the same over all joint actions, each counted by itself."""
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 import torch
@@ -9,6 +11,9 @@ from headwise import ActionSpec, Choice
 from headwise.algorithms.base import ReplayBatch, Task
 from headwise.algorithms.dqn import DQN
 from headwise.factorizations import factorizations
+from headwise.factorizations.independent import Independent
+from headwise.factorizations.shared import Shared
+from headwise.factorizations.vdn import VDN
 from headwise.population import Keys
 from headwise.spaces import Condition
 
@@ -26,9 +31,10 @@ TEMPERATURE, WEIGHT, FLOOR = 0.3, 0.9, -0.4
 
 def learner_and_batch(name, spec=SPEC, **settings):
     """A learner whose target network is not its online network, and transitions."""
+    kind = factorizations.get(name)() if isinstance(name, str) else name
     task = Task(
         spec=spec, obs_size=OBS, num_slots=2, total_steps=100,
-        factorization=factorizations.get(name)(), keys=Keys(range(MEMBERS)),
+        factorization=kind, keys=Keys(range(MEMBERS)),
     )  # fmt: skip
     learner = DQN(hidden=(8, 8), **settings).build(task)
     generator = torch.Generator().manual_seed(0)
@@ -101,6 +107,21 @@ def test_munchausen_counts_heads_in_use_only(name, dueling):
         log_policy, _ = learner.target.soft_heads(batch.obs, TEMPERATURE)
         of_kind = WEIGHT * TEMPERATURE * log_policy[..., 0, 1]
         torch.testing.assert_close(found[0].sum(-1), of_kind)
+
+
+def test_losses_of_heads_are_added_up_or_averaged_as_the_factorization_says():
+    """Two heads with errors of one: a loss of 1 if they are averaged, and 2 if added up."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Own(Shared):
+        sums_head_losses: ClassVar[bool] = True
+
+    for kind, loss in ((Shared(), 1.0), (Own(), 2.0), (Independent(), 2.0), (VDN(), 1.0)):
+        learner, batch, _ = learner_and_batch(kind)
+        predicted = learner.online.predict(batch.obs, batch.action)
+        scale, in_use = learner._weights(batch, predicted)
+        assert in_use is None
+        assert scale * predicted[0].numel() == pytest.approx(loss)
 
 
 def test_plain_values_are_the_outputs_of_the_network():

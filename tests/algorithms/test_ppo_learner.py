@@ -1,7 +1,9 @@
 """What the PPO learner makes of rollouts, minibatches and settings, by hand."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ from headwise import ConfigError
 from headwise.algorithms.base import Task
 from headwise.algorithms.ppo import PPO
 from headwise.factorizations import factorizations
+from headwise.factorizations.vdn import VDN
 from headwise.population import Keys
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
@@ -18,9 +21,12 @@ from cases import DISCRETE, OBS, observations
 
 
 def make_learner(factorization="shared", spec=DISCRETE, **settings):
+    kind = factorization
+    if isinstance(kind, str):
+        kind = factorizations.get(kind)()
     task = Task(
         spec=spec, obs_size=OBS, num_slots=4, total_steps=100,
-        factorization=factorizations.get(factorization)(), keys=Keys((0,)),
+        factorization=kind, keys=Keys((0,)),
     )  # fmt: skip
     return PPO(**{"hidden": (16, 16)} | settings).build(task)
 
@@ -67,6 +73,34 @@ def test_a_mixture_of_what_is_certain_adds_nothing_on_average():
     assert (later.abs() < 1e-5).all()
     both = looked_at(learner, None, None)[:2]
     torch.testing.assert_close(both, looked_at(learner, everything, everything)[:2])
+
+
+# --- what a factorization says ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "joint", "importance"),
+    [
+        ("independent", False, "range"), ("shared", False, "range"), ("vdn", False, "range"),
+        ("qplex", False, "grad"), ("joint", True, "range"), ("ar", True, "range"),
+    ],
+)  # fmt: skip
+def test_ratio_and_credit_are_the_factorizations_unless_told_otherwise(name, joint, importance):
+    learner = make_learner(name)
+    assert learner.policy_loss.ratio == ("joint" if joint else "per_head")
+    assert learner.importance == importance
+    told = make_learner(name, ratio="per_head", importance="state")
+    assert (told.policy_loss.ratio, told.importance) == ("per_head", "state")
+
+
+def test_a_factorization_of_ones_own_may_say_so_too():
+    @dataclass(frozen=True, kw_only=True)
+    class Own(VDN):
+        joint_ratio: ClassVar[bool] = True
+        default_importance: ClassVar[str] = "state"
+
+    learner = make_learner(Own())
+    assert (learner.policy_loss.ratio, learner.importance) == ("joint", "state")
 
 
 # --- settings -----------------------------------------------------------------------------------

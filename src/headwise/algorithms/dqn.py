@@ -130,7 +130,7 @@ class DQNLearner:
             config.member_values("epsilon", task.keys),
             config.epsilon_share * task.total_steps,
         )
-        self._sums_columns = kind.name == "independent"
+        self._sums_columns = kind.sums_head_losses
 
     def _blueprint(self, task: Task) -> Blueprint:
         # Both networks are built from the same numbers, so the target begins as a copy.

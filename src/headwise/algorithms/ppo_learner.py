@@ -34,8 +34,7 @@ from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.offline import OfflineRows, PastRows
 from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.value_loss import ValueLoss
-from headwise.factorizations.base import Blueprint, offered
-from headwise.factorizations.critics import Importance
+from headwise.factorizations.base import Blueprint, Importance, offered
 from headwise.factorizations.layout import Layout
 from headwise.population import (
     Adam,
@@ -105,15 +104,16 @@ class PPOLearner:
             config,
             self.actor,
             self.layout,
-            joint=kind.name in ("ar", "joint"),
+            joint=kind.joint_ratio,
             clip=config.member_values("clip", task.keys),
             entropy_coef=config.member_values("entropy_coef", task.keys),
         )
         self.kl_coef = self.policy_loss.kl_coef
         self.branching: bool = self.critic.branching
         self.value_loss = ValueLoss(config, self.actor, self.critic, kind.name, self.gamma)
-        default: Importance = "grad" if kind.name == "qplex" else "range"
-        self.importance: Importance = default if config.importance == "auto" else config.importance
+        self.importance: Importance = (
+            kind.default_importance if config.importance == "auto" else config.importance
+        )
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
         one = torch.ones_like(self.gamma)

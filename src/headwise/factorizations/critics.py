@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from headwise.factorizations.base import Blueprint
+from headwise.factorizations.base import Blueprint, Importance
 from headwise.factorizations.centring import Given, centred, fits
 from headwise.factorizations.heads import Heads, chosen
 from headwise.factorizations.layout import Layout
@@ -16,8 +15,6 @@ from headwise.nets import MLP, Dueling, Mixer
 from headwise.nets.branches import by_way_of
 from headwise.population import Linear
 from headwise.spaces import ActionSpec, Choice, Condition
-
-Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "state"]
 
 
 class ValueCritic(nn.Module):
@@ -27,7 +24,6 @@ class ValueCritic(nn.Module):
 
     def __init__(self, blueprint: Blueprint, num_values: int = 1) -> None:
         super().__init__()
-        self.num_values = num_values
         copies = () if num_values == 1 else (num_values,)
         self.copies = copies
         gain = 2.0**0.5 if blueprint.orthogonal else None
@@ -67,7 +63,6 @@ class BranchingCritic(nn.Module):
     """
 
     branching = True
-    num_values = 1
 
     def __init__(self, blueprint: Blueprint, mixer_width: int, num_bins: int) -> None:
         super().__init__()

@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 
 from headwise.checks import check_counts
-from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
+from headwise.factorizations.base import (
+    Blueprint,
+    Factorization,
+    Importance,
+    Policy,
+    Value,
+    factorizations,
+)
 from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.plain import need_dueling
 from headwise.factorizations.shared import SharedPolicy
@@ -68,6 +75,7 @@ class QPLEX(Factorization):
     """One encoder, advantages mixed monotonically: Q = V + f(A_1 ... A_H | s)."""
 
     name: ClassVar[str] = "qplex"
+    default_importance: ClassVar[Importance] = "grad"
     mixer_width: int = 128
     """Hidden units of the mixer."""
     mixer: MixerKind = "paper"
