@@ -12,13 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from headwise.errors import ConfigError
+from headwise.factorizations.base import Blueprint
 from headwise.factorizations.layout import Layout
-from headwise.population import even_rows, member_mean
+from headwise.population import Initializer, even_rows, member_mean
 from headwise.population.warps import warps_for
 from headwise.spaces import ActionSpec
 
 TWINS = 2
 _MOST_AT_ONCE = 4096
+_FIRST_OF_CRITICS = 1000  # layers
 
 
 class ActorLoss(NamedTuple):
@@ -92,6 +94,15 @@ class Soft(Protocol):
         legal: Tensor | None,
     ) -> ActorLoss:
         """What the actor is trained with; the critic is a constant to it."""
+
+
+def for_critics(blueprint: Blueprint) -> Blueprint:
+    """What critics are built from, the same at every call.
+
+    Target critics must begin as critics do, so the layers of each are numbered anew; and from a
+    number that an actor's layers never reach, so that no critic begins like a part of the actor.
+    """
+    return replace(blueprint, init=Initializer(blueprint.init.keys, _FIRST_OF_CRITICS))
 
 
 def twice(x: Tensor) -> Tensor:

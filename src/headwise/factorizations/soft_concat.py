@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,11 +11,11 @@ from torch import Tensor, nn
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.prefix import Prefix
 from headwise.factorizations.questions import Questions
-from headwise.factorizations.soft import TWINS, ActorLoss
+from headwise.factorizations.soft import TWINS, ActorLoss, for_critics
 from headwise.factorizations.soft_draw import Drawn, draw, draw_units
 from headwise.factorizations.worth import lesser, worth
 from headwise.nets import MLP
-from headwise.population import Initializer, Linear
+from headwise.population import Linear
 
 
 class ActionCritic(nn.Module):
@@ -67,8 +66,8 @@ class ConcatSoft:
 
     def make_critic(self) -> ActionCritic:
         """Twin critics."""
-        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
-        return ActionCritic(own, self._blueprint.obs_size + self._embedding.size)
+        own = for_critics(self._blueprint)
+        return ActionCritic(own, own.obs_size + self._embedding.size)
 
     def largest_entropy(self, legal: Tensor | None) -> Tensor:
         """The most that each Choice's entropy can be, (H,) or (P, B, H)."""

@@ -14,6 +14,7 @@ from headwise.factorizations.join import can_join, joined_each
 from headwise.factorizations.soft import (
     TWINS,
     ActorLoss,
+    for_critics,
     log_sum,
     part_layout,
     temperatures_of,
@@ -31,7 +32,7 @@ from headwise.factorizations.worth import (
     worth_each,
 )
 from headwise.nets import MLP, Dueling
-from headwise.population import Initializer, Linear
+from headwise.population import Linear
 
 
 class IndependentCritics(nn.Module):
@@ -89,8 +90,7 @@ class IndependentSoft:
 
     def make_critic(self) -> IndependentCritics:
         """Twin critics for every head."""
-        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
-        return IndependentCritics(own)
+        return IndependentCritics(for_critics(self._blueprint))
 
     def largest_entropy(self, legal: Tensor | None) -> Tensor:
         """The most that each Choice's entropy can be, (H,) or (P, B, H)."""

@@ -10,9 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.soft import ActorLoss, part_layout, temperatures_of
+from headwise.factorizations.soft import ActorLoss, for_critics, part_layout, temperatures_of
 from headwise.factorizations.soft_draw import draw, draw_units
-from headwise.population import Initializer
 
 
 class OptionsSoft(ABC):
@@ -94,8 +93,8 @@ class OptionsSoft(ABC):
 
     def _critic_blueprint(self) -> tuple[Blueprint, int]:
         """What critics are built from, the same at every call, and how many inputs they have."""
-        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
-        return own, self._blueprint.obs_size + self.layout.num_ranges
+        own = for_critics(self._blueprint)
+        return own, own.obs_size + self.layout.num_ranges
 
     def _best_numbers(self, obs: Tensor) -> Tensor | None:
         return None if self.actor is None else self.actor.to_unit(self.actor.mode(obs))
