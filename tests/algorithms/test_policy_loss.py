@@ -234,6 +234,24 @@ def test_metrics_of_heads_are_as_many_as_heads_where_ranges_have_one_ratio(facto
     assert names <= set(metric_columns(loop))
 
 
+def test_means_beyond_four_are_penalised():
+    """Means of 5 and -3 in every row: 0.1 times the mean of 25 and nothing, on top of the rest."""
+    losses = []
+    for weight in (0.0, 0.1):
+        loss, actor = make_loss(HYBRID, mean_penalty=weight)
+        with torch.no_grad():
+            actor.output.weight.zero_()
+            actor.output.bias.zero_()
+            actor.output.bias[..., 0] = 5.0  # of x, and then of y; spreads are free parameters
+            actor.output.bias[..., 1] = -3.0
+        obs = torch.randn(3, ROWS, OBS, generator=torch.manual_seed(0))
+        raw, judged = actor.sample(obs, torch.full((3, ROWS, actor.num_uniforms), 0.3))
+        part = {"obs": obs, "raw": raw.detach(), "log_prob": judged.log_prob.detach()}
+        part |= {"advantage": torch.ones(3, ROWS, 1), "valid": torch.ones(3, ROWS, 1)}
+        losses.append(loss(part, row_shares(part["valid"])).loss)
+    torch.testing.assert_close(losses[1] - losses[0], torch.full((3,), 1.25))
+
+
 def test_the_weight_of_the_divergence_adapts():
     loss, actor = make_loss(EQUAL, kl_coef=1.0, kl_target=0.03)
     part = make_part(EQUAL, actor, 1)

@@ -1,5 +1,6 @@
 """What the PPO learner makes of rollouts, minibatches and settings, by hand."""
 
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,3 +127,46 @@ def test_a_value_that_has_moved_too_far_is_held_where_that_costs_more(factorizat
     # Above the target it is the other way round: 3 squared, and not 1.5.
     part["target"] = now - 3.0
     assert learner.value_loss(part, None, share).item() == pytest.approx(9.0 * columns, rel=1e-4)
+
+
+def gradient_length(**settings):
+    """Of a step in which only the value has anything to learn."""
+    learner = make_learner(entropy_coef=0.0, max_grad_norm=1e9, **settings)
+    obs, raw = observations(members=1, rows=8), torch.zeros(1, 8, 3)
+    with torch.no_grad():
+        log_prob = learner.actor.judge(obs, raw).log_prob
+        value = learner.critic.value(obs)
+    part = {"obs": obs, "raw": raw, "log_prob": log_prob, "valid": torch.ones(1, 8, 1)}
+    learner._step(part | {"advantage": torch.zeros(1, 8, 1), "target": value + 1.0}, report=False)
+    return learner.optimiser.norm.item()
+
+
+def test_the_weight_of_the_value_is_that_of_its_gradient():
+    assert gradient_length(value_coef=0.0) == 0.0
+    assert gradient_length(value_coef=2.0) == pytest.approx(4 * gradient_length(value_coef=0.5))
+
+
+def test_the_critics_activation_by_hand():
+    """One unit with a bias of 2 and nothing else: tanh 2, or 2."""
+    for activation, expected in (("tanh", math.tanh(2.0)), ("relu", 2.0)):
+        learner = make_learner(
+            critic_hidden=(1,), critic_activation=activation, branch_width=0, activation="relu"
+        )
+        with torch.no_grad():
+            for parameter in learner.critic.parameters():
+                parameter.zero_()
+            learner.critic.encoder.layers[0].bias.fill_(2.0)
+            learner.critic.output.weight.fill_(1.0)
+            value = learner.critic.value(observations(members=1, rows=3))
+        torch.testing.assert_close(value, torch.full((1, 3, 1), expected))
+
+
+def test_the_critic_begins_orthogonal_or_as_torch_begins():
+    """Rows of length root 2 at right angles; or numbers within 1 / sqrt(inputs), with a bias."""
+    first = make_learner(critic_orthogonal=True).critic.encoder.layers[0]
+    torch.testing.assert_close(first.weight[0] @ first.weight[0].T, 2.0 * torch.eye(OBS))
+    assert (first.bias == 0).all()
+    first = make_learner(critic_orthogonal=False).critic.encoder.layers[0]
+    assert first.weight.abs().max() <= OBS**-0.5
+    assert first.weight.std().item() == pytest.approx(OBS**-0.5 / 3**0.5, rel=0.2)
+    assert (first.bias != 0).all()

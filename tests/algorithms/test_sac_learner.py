@@ -1,4 +1,4 @@
-"""What the SAC learner does with the fates of its members."""
+"""What the SAC learner does with the fates of its members, and with time."""
 
 import sys
 from pathlib import Path
@@ -89,3 +89,16 @@ def test_dead_in_one_is_dead_also_if_it_was_kept_otherwise():
     trained.learner.load_state_dict(state)
     assert trained.learner.alive.tolist() == [False, True]
     assert trained.learner.critic_optimiser.alive is trained.learner.alive
+
+
+def test_relaxed_options_harden_with_every_update():
+    """From 2, half of it with every update, and no less than 0.3: 2, 1, 0.5, and then 0.3."""
+    trained = Trained(
+        "shared", actor_gradient="straight_through",
+        gumbel_start=2.0, gumbel_decay=0.5, gumbel_floor=0.3,
+    )  # fmt: skip
+    found = []
+    for _ in range(4):
+        found.append(trained.learner._relaxation().item())
+        trained.update()
+    assert found == pytest.approx([2.0, 1.0, 0.5, 0.3])

@@ -46,8 +46,8 @@ class PPO(AlgorithmConfig):
     normalise: Literal["rollout", "minibatch", "off"] = "rollout"
     """Over what advantages are brought to mean 0 and deviation 1, all heads together."""
     importance: Literal["auto", "uniform", "range", "range_slope", "grad", "state"] = "auto"
-    """How a branching critic shares out credit. `auto`: as the factorization says, which is range for
-    vdn and grad for qplex."""
+    """How a branching critic shares out credit. `auto`: as the factorization says, which is range
+    for vdn and grad for qplex."""
     weight_place: Literal["inside", "outside"] = "inside"
     """Weight every residual of the trace (the paper), or the whole estimate by its own state."""
     anneal_share: float = 0.8
