@@ -31,7 +31,6 @@ from headwise.study.measures import NUM_POINTS
 
 SECTION = "Learning curves"
 BAND = "Bands: 95 % intervals of the mean over seeds (Student's); a single seed has none."
-SAME = "The lines of a panel are over the same tasks; its title says so where others are left out."
 
 
 def curve_figures(sweep: Sweep) -> Iterator[Figure]:
@@ -55,6 +54,13 @@ def _noted(figure: Figure, drawn: Sequence[Cell], there: Sequence[Cell]) -> Figu
     missing = len(there) - len(drawn)
     note = f" {missing} of {len(there)} cells have no curve." if missing else ""
     return replace(figure, caption=figure.caption + note)
+
+
+def _same(panels: Sequence[Lines]) -> str:
+    """What a title with a number of tasks means, with a space before it, if there is one."""
+    if not any(": " in panel.title for panel in panels):
+        return ""
+    return " The lines of a panel are over the tasks that all of them have, as its title says."
 
 
 def _name(sweep: Sweep, *words: str) -> str:
@@ -103,8 +109,7 @@ def _by_type_and_family(sweep: Sweep) -> Figure:
         _name(sweep, "curves-by-type-and-family"),
         SECTION,
         titled("Mean over environments, by action type and algorithm", sweep),
-        f"Score: {sweep.scale}. Joint exists for discrete actions only. {SAME} {BAND}"
-        + steps_note(sweep.cells),
+        f"Score: {sweep.scale}. {BAND}" + _same(panels) + steps_note(sweep.cells),
         tuple(panels),
         columns=len({c.view for c in sweep.cells}),
     )
@@ -125,7 +130,7 @@ def _by_family(sweep: Sweep) -> Figure:
         SECTION,
         titled("Mean over environments and action types, by algorithm", sweep),
         f"Score: {sweep.scale}. A task is an environment with an action type; joint is left out, "
-        f"as only discrete actions have it. {SAME} {BAND}" + steps_note(sweep.cells),
+        f"as only discrete actions have it. {BAND}" + _same(panels) + steps_note(sweep.cells),
         panels,
     )
 
@@ -157,7 +162,7 @@ def _types(sweep: Sweep) -> Figure:
         titled("Action types against each other, mean over environments and factorizations", sweep),
         f"Score: {sweep.scale}. A task is an environment with a factorization; joint is left out, "
         "as only discrete actions have it. Runs that had more steps are cut to the shortest budget "
-        f"of their environment and algorithm. {SAME} {BAND}",
+        f"of their environment and algorithm. {BAND}" + _same(panels),
         tuple(panels),
     )
 

@@ -16,7 +16,7 @@ from headwise.report.figures.figure import (
     Point,
     Scatter,
 )
-from headwise.report.figures.together import FEWER, counted, line, steps_note, titled
+from headwise.report.figures.together import counted, counts_note, line, steps_note, titled
 from headwise.report.names import (
     ALGORITHMS,
     DASHES,
@@ -142,10 +142,12 @@ def _heatmap(sweep: Sweep) -> Figure:
 
 
 def _intervals(sweep: Sweep) -> Figure:
-    panels = []
+    panels: list[Intervals] = []
+    said: list[str] = []
     for a in _algorithms(sweep):
         lines, dots = _lines(sweep, a), []
         words = counted(lines)
+        said += words.values()
         for method, cells in lines.items():
             rng = generator_for(*_words(sweep, "intervals", a, method))
             found = estimate(_strata(sweep, cells), iqm, rng)
@@ -157,19 +159,23 @@ def _intervals(sweep: Sweep) -> Figure:
         SECTION,
         titled("Interquartile mean over environments and action types", sweep),
         f"Score: {sweep.scale}. 95 % intervals, Student's with the standard error of the "
-        f"stratified bootstrap; a single seed has none. {FEWER}" + steps_note(sweep.where()),
+        "stratified bootstrap; a single seed has none."
+        + counts_note(said)
+        + steps_note(sweep.where()),
         tuple(panels),
     )
 
 
 def _profiles(sweep: Sweep) -> Figure:
-    panels = []
+    panels: list[Lines] = []
+    said: list[str] = []
     every = np.concatenate(_strata(sweep, sweep.where()))
     low, high = min(0.0, float(np.quantile(every, 0.02))), max(1.0, float(every.max()))
     thresholds = np.linspace(low, high, 61)
     for a in _algorithms(sweep):
         lines, series = _lines(sweep, a), []
         words = counted(lines)
+        said += words.values()
         for method, cells in lines.items():
             strata = _strata(sweep, cells)
             rng = generator_for(*_words(sweep, "profiles", a, method))
@@ -190,7 +196,7 @@ def _profiles(sweep: Sweep) -> Figure:
         SECTION,
         titled("Performance profiles: the share of runs that score more", sweep),
         f"Score: {sweep.scale}. Bands: percentiles of the stratified bootstrap (95 %), a little "
-        f"narrow with few seeds. {FEWER}" + steps_note(sweep.where()),
+        "narrow with few seeds." + counts_note(said) + steps_note(sweep.where()),
         tuple(panels),
     )
 
@@ -270,7 +276,8 @@ def _compute(sweep: Sweep) -> Figure:
         COMPUTE,
         titled("What a factorization costs and what it gives", sweep),
         f"Score: {sweep.scale}. Costs are geometric means over tasks, measured in training; times "
-        f"are a member's share of its population, so only runs packed alike compare. {FEWER}"
+        "are a member's share of its population, so only runs packed alike compare."
+        + counts_note(words.values())
         + steps_note(sweep.where(), ("task", "view")),
         tuple(panels),
         columns=2,

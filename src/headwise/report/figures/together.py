@@ -59,7 +59,11 @@ def counted(lines: Mapping[Line, Sequence[Cell]], key: Key = task_of) -> dict[Li
     }
 
 
-FEWER = "A name with a number of tasks is over those alone: it does not compare with the others."
+def counts_note(words: Iterable[str]) -> str:
+    """What `counted` has put beside names, explained, with a space before it, if anything."""
+    if not any(words):
+        return ""
+    return " A name with a number of tasks is over those alone: it does not compare with others."
 
 
 def steps_note(cells: Iterable[Cell], by: Sequence[str] = ("task", "view", "algorithm")) -> str:
