@@ -174,6 +174,20 @@ def test_cells_that_depart_from_the_paper_are_not_taken_for_its_own(studies):
     ]
 
 
+def test_a_line_of_the_decoupler_ends_where_its_runs_end(tmp_path):
+    runs = [
+        synthetic.decoupler_run("ppo", f, "uniform", seed, 80, steps, labels={"preset": "sound"})
+        for seed in range(2) for f, steps in (("shared", 100_000), ("vdn", 40_000))
+    ]  # fmt: skip
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
+    (study,) = decouplers_of(store.name, store.runs)
+    panel = next(iter(decoupler_figures(study))).panels[0]
+    shared, vdn = panel.series
+    assert panel.x[-1] == 100_000
+    assert np.isfinite(shared.y).all()
+    assert (np.isfinite(vdn.y) == (panel.x <= 40_000)).all()
+
+
 def test_a_smoke_study_decides_nothing(tmp_path):
     store = read_store(synthetic.factorial(tmp_path / "s", seeds=2, steps=4096))
     evidence = gather([store])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -57,8 +58,21 @@ def _points(runs: Sequence[RunRecord]) -> Array:
     return np.linspace(0, max(run.steps for run in runs), 81)[1:]
 
 
-def _curve(runs: Sequence[RunRecord], points: Array) -> Band:
-    return band([np.stack([smoothed_curve(run, points) for run in runs])])
+def _curve(
+    runs: Sequence[RunRecord],
+    points: Array,
+    values: Callable[[RunRecord, Array], Array | None] = smoothed_curve,
+) -> Band | None:
+    """The band of what runs have at given steps, nothing beyond where they end."""
+    own = points[points <= min(run.steps for run in runs)]
+    curves = [curve for run in runs if (curve := values(run, own)) is not None]
+    if not curves:
+        return None
+    found, beyond = band([np.stack(curves)]), np.full(points.size - own.size, np.nan)
+    if not found.num_runs:
+        return None
+    mean, low, high = (np.append(end, beyond) for end in (found.mean, found.low, found.high))
+    return Band(mean, low, high, found.num_runs)
 
 
 def _factorial(study: Decoupler) -> Figure:
@@ -70,7 +84,8 @@ def _factorial(study: Decoupler) -> Figure:
             continue
         label = f"{factorization_name(f)} {estimator}".strip() if f != "shared" else "no mixing"
         dash = _ESTIMATOR_DASH.get(estimator, "dashdot")
-        series.append(line(f, label, _curve(runs, points), dash))
+        if (found := _curve(runs, points)) is not None:
+            series.append(line(f, label, found, dash))
     panel = Lines("PPO", points, tuple(series), "environment steps", "smoothed return")
     return Figure(
         slug("decoupler-factorial", study.preset, study.study),
@@ -95,7 +110,8 @@ def _families(study: Decoupler) -> Figure:
                 if not runs:
                     continue
                 label = method_name(a, f) + (f" ({change})" if change else "")
-                series.append(line(f, label, _curve(runs, points), dash))
+                if (found := _curve(runs, points)) is not None:
+                    series.append(line(f, label, found, dash))
         panels.append(
             Lines(ALGORITHMS.get(a, a), points, tuple(series), "environment steps",
                   "smoothed return", tags={"algorithm": a})
@@ -126,15 +142,13 @@ def _importance(study: Decoupler) -> Iterator[Figure]:
                     for run in study.runs
                     if (run.factorization, run.estimator, run.critic) == (f, estimator, critic)
                 ]
-                curves = [
-                    c for c in (_metric_curve(r, metric, points) for r in runs) if c is not None
-                ]
-                if not curves:
+                logged = partial(_metric_curve, metric=metric)
+                if not runs or (found := _curve(runs, points, logged)) is None:
                     continue
                 label = f"{factorization_name(f)} {estimator}"
                 label += " offline critic" if critic == "offline" else ""
                 dash = DASHES[2 * (critic == "offline") + (estimator == "grad")]
-                series.append(line(f, label, band([np.stack(curves)]), dash))
+                series.append(line(f, label, found, dash))
         if series:
             panels.append(Lines(title, points, tuple(series), "environment steps", ""))
     if panels:
@@ -148,7 +162,7 @@ def _importance(study: Decoupler) -> Iterator[Figure]:
         )
 
 
-def _metric_curve(run: RunRecord, metric: str, points: Array) -> Array | None:
+def _metric_curve(run: RunRecord, points: Array, metric: str) -> Array | None:
     step, values = run.metric(metric)
     keep = np.isfinite(values)
     return np.interp(points, step[keep], values[keep]) if keep.any() else None
