@@ -26,7 +26,7 @@ def timed(monkeypatch):
         return {"cpu": 8.0, "cuda": 3.0}[device]
 
     monkeypatch.setattr(place, "measured_seconds", measured_seconds)
-    monkeypatch.setattr(place.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(place, "usable_cores", lambda: 2)
     return tried
 
 
@@ -58,7 +58,7 @@ def test_a_population_of_each_algorithm_is_tried_on_both(tmp_path, with_gpu, tim
     assert (executor, device) == ("streams", "cuda")
     assert why == "device cuda: 1.3 times as fast as cpu, as measured now"
     assert sorted(timed) == [("dqn", "cpu"), ("dqn", "cuda"), ("ppo", "cpu"), ("ppo", "cuda")]
-    monkeypatch.setattr(place.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(place, "usable_cores", lambda: 4)
     assert found(Store(tmp_path))[:2] == ("local", "cpu")
     assert found(Store(tmp_path), "inline")[:2] == ("inline", "cuda")  # one process, one core
 
@@ -81,7 +81,7 @@ def test_a_study_keeps_to_where_it_began(tmp_path, monkeypatch, timed):
 
 def test_it_is_said(tmp_path, with_gpu, timed, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(place.os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(place, "usable_cores", lambda: 64)
     (tmp_path / "mine.py").write_text(
         "from headwise.study import Environment, Study\n"
         "study = Study.grid('mine', environments=[Environment('HybridShoot')], "

@@ -3,7 +3,8 @@ import pytest
 from small_agents import Countdown, small_agent, states_equal
 
 import headwise as hw
-from headwise.training.evaluate import fresh_seeds, interquartile_mean
+from headwise.averages import interquartile_mean
+from headwise.training.evaluate import fresh_seeds
 
 
 def evaluation(returns, seeds=None):

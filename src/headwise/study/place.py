@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
+from headwise.cores import usable_cores
 from headwise.study.estimate import can_begin, measured_seconds
 from headwise.study.planner import Pack, pack_runs
 from headwise.study.run import Run
@@ -63,7 +63,7 @@ def _choice(executor: str | None, runs: Sequence[Run], store: Store, max_members
             tried[pack.runs[0].algorithm] = pack
     if not tried:
         return Choice("cpu")
-    cores = 1 if executor else os.cpu_count() or 1
+    cores = 1 if executor else usable_cores()
 
     def measure(device: str) -> float:
         seconds = sum(measured_seconds(pack, device) for pack in tried.values())

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from headwise.cores import usable_cores
 from headwise.errors import ConfigError
 from headwise.study.executors.base import (
     Crashed,
@@ -42,8 +43,7 @@ class LocalExecutor:
 
     def __init__(self, settings: ExecutorSettings) -> None:
         self.settings = settings
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-        self.num_workers = settings.workers or cores or os.cpu_count() or 1
+        self.num_workers = settings.workers or usable_cores()
         if settings.device != "cpu":
             raise ConfigError(
                 "processes gain nothing on one accelerator",
