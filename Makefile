@@ -5,9 +5,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Where the compiler's warnings are ours to mend, they are errors.
+STRICT := --config-settings=cmake.define.HEADWISE_STRICT=ON
 CPP := $(wildcard cpp/*.cpp cpp/*.h cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
-CODE := src tests examples benchmarks studies tools
+CODE := src tests examples benchmarks tools
 
 .PHONY: demo test lint types docs bench bundle sanitize format stub clean
 
@@ -80,9 +82,9 @@ clean:
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja torch
-	$(PIP) install -c constraints.txt --no-build-isolation --editable '.[dev]'
+	$(PIP) install -c constraints.txt --no-build-isolation $(STRICT) --editable '.[dev]'
 	touch $@
 
 $(VENV)/built: $(VENV)/installed $(CPP) $(KERNELS) CMakeLists.txt
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation $(STRICT) --editable .
 	touch $@

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from benchmarks.machine import ROOT, description
+from benchmarks.machine import description
 from benchmarks.results import renew, table
 from headwise.errors import HeadwiseError
 from headwise.study.estimate import one_thread, trial
@@ -208,7 +208,7 @@ def run(
     let_streams_run_apart()
     if device != "cpu" and not torch.cuda.is_available():
         return "There is no CUDA device to measure; give --device cpu, and --cells for some cells."
-    runs = load_study(str(ROOT / "studies" / "paper.py")).runs()
+    runs = load_study("paper").runs()
     packs = by_turns(pack_runs(choose(runs, cells)))
     origin = description(command)
     bench = Bench(device, at_once, seconds or SECONDS)

@@ -1,4 +1,7 @@
-"""The tables of RESULTS.md, each between markers, so that a run renews its own and no other."""
+"""The tables of RESULTS.md, each between markers, so that a run renews its own and no other.
+
+What is written by hand about a table stands after its end marker, where no run touches it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def renew(section: str, text: str, path: Path = RESULTS) -> None:
-    """Puts text between the markers of a section, which is added if it is not there."""
+    """Puts text between the markers of a section, which is added if it is not there.
+
+    The rest of the file stays as it is.
+    """
     begin, end = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
     old = path.read_text() if path.exists() else "# Results\n"
     if begin not in old:

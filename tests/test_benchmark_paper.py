@@ -19,18 +19,16 @@ from headwise.study.load import load_study  # noqa: E402
 from headwise.study.planner import pack_runs  # noqa: E402
 from headwise.training.loop import Loop  # noqa: E402
 
-STUDY = str(ROOT / "studies" / "paper.py")
-
 
 @pytest.fixture(scope="module")
 def packs():
-    return pack_runs(load_study(STUDY).runs())
+    return pack_runs(load_study("paper").runs())
 
 
 @pytest.fixture(scope="module")
 def tiny():
     """Every cell with a tiny budget and two seeds."""
-    return pack_runs(load_study(STUDY, smoke=True).with_seeds(2).runs())
+    return pack_runs(load_study("paper", smoke=True).with_seeds(2).runs())
 
 
 @pytest.fixture

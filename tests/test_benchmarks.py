@@ -1,5 +1,6 @@
 """The benchmarks' own parts: they are run by hand, so what can go wrong quietly is tested here."""
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -39,6 +40,21 @@ def test_a_section_is_renewed_and_the_rest_is_left(tmp_path):
     assert text.index("second") < text.index("other") < text.index("A note by hand.")
     assert text.startswith("# Results\n")
     assert results.table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+GENERATED = ("| ", "The factorial of 7 cells", "Projected: ", "The cells that take longest")
+"""How what a benchmark writes below its first table begins."""
+
+
+def test_nothing_that_a_run_renews_was_written_by_hand():
+    """A run replaces all that is between its markers: prose belongs after them."""
+    text = results.RESULTS.read_text()
+    sections = re.findall(r"<!-- (\w+): begin -->\n(.*?)\n<!-- \1: end -->", text, re.S)
+    assert {"scores", "training", "gpu", "paper"} <= {name for name, _ in sections}
+    for name, body in sections:
+        parts = body.split("\n\n")
+        first = next(i for i, part in enumerate(parts) if part.startswith("| "))
+        assert [p[:40] for p in parts[first:] if not p.startswith(GENERATED)] == [], name
 
 
 def test_ours_can_be_measured():

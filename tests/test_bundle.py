@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+import headwise
+
 ROOT = Path(__file__).parents[1]
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 TAG = HERE.replace(".", "")
@@ -89,7 +91,7 @@ def unpacked(tmp_path_factory):
     done = make_bundle(place, "--extras", "", "--also", "iniconfig", PIP_FIND_LINKS=str(wheels))
     assert done.returncode == 0, done.stderr
     (bundle,) = place.glob("*.tar")
-    assert bundle.name == f"headwise-bundle-0.1.0-cp{TAG}.tar"
+    assert bundle.name == f"headwise-bundle-{headwise.__version__}-cp{TAG}.tar"
     assert f"{bundle.stat().st_size / 2**20:.1f} MiB" in done.stderr
     with tarfile.open(bundle) as archive:
         archive.extractall(place, filter="data")

@@ -10,7 +10,20 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 CHECKS = """
+from headwise.factorizations.vdn import VDN
 from headwise.population import Keys
+
+# By hand: V is 1, the first head loses 2 by option 1, the second 4 by option 0.
+layout = Layout(ActionSpec.of([Choice(2), Choice(2)]))
+plan = lambda: Blueprint(layout=layout, obs_size=1, init=Initializer(Keys([0, 1])), hidden=(8,))
+value, action = Mean().value(plan()), torch.tensor([[[1.0, 0.0]]]).expand(2, 1, 2)
+given = torch.tensor([[0.0, -2.0], [-4.0, 0.0]]).expand(2, 1, 2, 2)
+value.branches = lambda obs, legal=None: (torch.ones(2, 1), given, None)
+assert value.predict(torch.zeros(2, 1, 1), action).tolist() == [[[1 - (2 + 4) / 2]]] * 2
+# And with networks: half of what VDN takes off for two heads.
+mean, vdn, obs = Mean().value(plan()), VDN().value(plan()), torch.randn(2, 1, 1)
+lost = [x.best_value(obs) - x.predict(obs, 1.0 - x.best(obs)) for x in (mean, vdn)]
+assert torch.allclose(2 * lost[0], lost[1]) and (lost[0] > 0).all()
 
 for name, config in settings.items():
     both = {}
@@ -22,6 +35,20 @@ for name, config in settings.items():
         loop.run(512)
         for seed, row in zip(chosen, loop.algorithm.state_dict()["values"]):
             assert torch.equal(both.setdefault(seed, row), row), (name, seed, chosen)
+
+# What is registered is taken by name, by all that an agent does.
+import tempfile
+import headwise as hw
+
+agent = hw.Agent("reinforce", "probe/opposite", factorization="mean", seeds=2, hidden=(8,))
+agent.learn(600, progress=False)
+agent.evaluate(4, deterministic=False)
+with tempfile.TemporaryDirectory() as folder:
+    agent.save(folder + "/x.zip")
+    again = hw.Agent.load(folder + "/x.zip")
+assert again.predict([1.0], deterministic=True) == agent.predict([1.0], deterministic=True)
+mask = [[1, 0], [0, 1]]
+assert {tuple(map(int, agent.predict([1.0], False, mask))) for _ in range(20)} == {(0, 1)}
 """
 
 

@@ -82,3 +82,22 @@ def test_every_name_elsewhere_stands_for_something_that_is_here(row):
 def test_a_name_is_given_once(colours):
     with pytest.raises(ConfigError, match="'red' is registered twice"):
         colours.register("red")(3)
+
+
+def test_what_is_defined_again_takes_the_place_of_what_it_was():
+    registry = Registry("colour")
+    found = []
+    for _ in range(2):  # a cell of a notebook, run twice
+
+        @registry.register("red")
+        class Red:
+            pass
+
+        found.append(Red)
+    assert registry.get("red") is found[1]
+
+    class Other:
+        pass
+
+    with pytest.raises(ConfigError, match="'red' is registered twice"):
+        registry.register("red")(Other)

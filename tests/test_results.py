@@ -1,9 +1,23 @@
-"""What is written about our own sweep is what its archive says."""
+"""What is written about our own runs is what the files in results/ say."""
 
+import csv
 import importlib.util
+import json
+import re
+from collections import Counter
+from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from headwise.report.claims import Evidence, all_claims, ledger
+from headwise.report.store import RunRecord
+from headwise.report.sweep import sweeps_of
+from headwise.report.tables.claims import claims_table
+from headwise.report.tables.table import to_csv
+from headwise.study.archive import read_archive
+from headwise.study.measures import NUM_POINTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -17,6 +31,11 @@ def scores():
 
 
 @pytest.fixture(scope="module")
+def archive():
+    return read_archive(ROOT / "results" / "paper.parquet")
+
+
+@pytest.fixture(scope="module")
 def runs(scores):
     return scores.runs_of(ROOT / "results" / "paper.parquet")
 
@@ -27,3 +46,178 @@ def test_the_table_of_runs_is_that_of_the_archive(scores, runs):
 
 def test_the_table_of_scores_is_that_of_the_archive(scores, runs):
     assert scores.as_table(runs) in (ROOT / "benchmarks" / "RESULTS.md").read_text()
+
+
+def rows_of(name):
+    with (ROOT / "results" / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def tables_of(path):
+    """The tables of a page as lists of rows, each a list of cells; the first is the head."""
+    for block in re.findall(r"(?:^\|.*\n)+", (ROOT / path).read_text(), re.M):
+        lines = [line for line in block.splitlines() if not re.match(r"\|( ---|---)", line)]
+        yield [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines]
+
+
+def table_of(path, head):
+    (found,) = (table for table in tables_of(path) if table[0][: len(head)] == head)
+    return found[1:]
+
+
+def means(name, *keys):
+    found = {}
+    for row in rows_of(name):
+        found.setdefault(tuple(row[key] for key in keys), []).append(float(row["score"]))
+    return {key: f"{np.mean(values):.2f}" for key, values in found.items()}
+
+
+def test_the_tables_of_settings_of_sac_are_those_of_the_runs():
+    known = means("sac_settings.csv", "factorization", "environment", "view", "activation",
+                  "actor_gradient", "target_entropy")  # fmt: skip
+    seen = set()
+
+    def same(text, *key):
+        assert text == known.get(key, ""), key
+        seen.add(key)
+
+    settings = [(activation, gradient, target)
+                for gradient in ("straight_through", "counterfactual")
+                for activation in ("tanh", "relu") for target in ("0.5", "0.2")]  # fmt: skip
+    for what, *cells in table_of("benchmarks/RESULTS.md", ["`shared`", "tanh 0.5"]):
+        for text, setting in zip(cells, settings, strict=True):
+            same(text, "shared", *what.split(), *setting)
+    for what, *cells in table_of("benchmarks/RESULTS.md", ["`vdn`, tanh unless said"]):
+        where, _, activation = what.partition(", ")
+        for text, target in zip(cells, ("0.5", "0.2"), strict=True):
+            same(text, "vdn", *where.split(), activation or "tanh", "straight_through", target)
+    for what, *cells in table_of("benchmarks/RESULTS.md", ["others, tanh"]):
+        name, where = what.split(", ")
+        for text, target in zip(cells, ("0.5", "0.2"), strict=True):
+            same(text, name.strip("`"), *where.split(), "tanh", "straight_through", target)
+    assert set(known) <= seen  # every run is in a table
+
+
+def test_the_table_of_networks_of_dqn_is_that_of_the_runs():
+    known = means("learning_dqn.csv", "environment", "view", "factorization", "dueling", "hidden")
+    names = ["independent", "shared", "vdn", "joint"]
+    for env, view, *cells in table_of("benchmarks/RESULTS.md",
+                                      ["environment", "view", "`independent`"]):  # fmt: skip
+        hidden = "128x128" if env == "lander" else "256x256"
+        for name, text in zip(names, cells, strict=True):
+            pair = [known.get((env, view, name, dueling, hidden)) for dueling in ("True", "False")]
+            assert text == ("" if pair == [None, None] else " / ".join(pair)), (env, view, name)
+
+
+def test_the_table_of_target_entropies_is_that_of_the_runs():
+    known = {}
+    for row in rows_of("target_entropy.csv"):
+        key = tuple(row[k] for k in ("environment", "view", "factorization", "target_entropy"))
+        known.setdefault(key, []).append(float(row["score"]))
+    table = table_of("benchmarks/RESULTS.md", ["environment", "view", "factorization", "0.5"])
+    assert 3 * len(table) == len(known)
+    for env, view, name, *cells in table:
+        for text, target in zip(cells, ("0.5", "0.2", "0.1"), strict=True):
+            values = known[env, view, name.strip("`"), target]
+            spread = f"{min(values):.2f} to {max(values):.2f}" if len(values) > 1 else "1 seed"
+            assert text.replace("**", "") == f"{np.mean(values):.2f} ({spread})", (env, view, name)
+
+
+def test_commits_are_those_of_the_archive(archive):
+    """Every commit that runs of the archive were made with is named, and no other."""
+    text = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+    (passage,) = re.findall(r"1,060 on an NVIDIA H200: (.*?)\. The commits", text)
+    counts = Counter(
+        re.fullmatch(r"(\w{7})\w*(\+?)", files["fingerprint.json"]["commit"]).groups()
+        for _, files in archive.runs
+    )
+    said = re.findall(r"(\d+) of (?:commit )?([0-9a-f]{7}\+?)", passage)
+    assert {c: int(n) for n, c in said} == {"".join(c): n for c, n in counts.items()}
+
+
+class Archived(RunRecord):
+    """A run of an archive, whose folder is nowhere."""
+
+    def curve(self):
+        return np.array(self.fingerprint["curve"], dtype=np.float64)
+
+
+def archived(name):
+    archive = read_archive(ROOT / "results" / name)
+    nothing = [np.nan] * NUM_POINTS
+    return [
+        Archived(run.id, ROOT, archive.name, run.to_json(), files["result.json"],
+                 {"curve": files.get("curve.json", {}).get("returns", nothing)})
+        for run, files in archive.runs
+    ]  # fmt: skip
+
+
+def test_the_ledger_of_the_sweep_is_that_of_the_archives():
+    sweeps = sweeps_of("paper", archived("paper.parquet"), archived("costs.parquet"))
+    evidence = Evidence((), tuple(sweeps))
+    made = claims_table(ledger(all_claims(evidence), evidence))
+    kept = [row for row in rows_of("claims.csv") if row["settings"] == "paper"]
+    assert list(csv.DictReader(to_csv(made).splitlines())) == kept
+
+
+def test_the_page_has_the_same_ledger():
+    page = (ROOT / "results" / "report.html").read_text()
+    shown = [
+        tuple(json.loads(unescape(tags))[key] for key in ("verdict", "key"))
+        for tags in re.findall(r'<tr data-claim="(.*?)">', page)
+    ]
+    assert [verdict for verdict, _ in shown] == [row["verdict"] for row in rows_of("claims.csv")]
+
+
+def said(value):
+    """A number as the pages have it."""
+    number = float(value.replace(",", ""))
+    digits = 0 if abs(number) >= 1000 else 1 if abs(number) >= 2 else 3
+    return f"{round(number, digits) + 0.0:,.{digits}f}" if np.isfinite(number) else "inf"
+
+
+def test_what_holds_is_what_the_ledger_says():
+    text = (ROOT / "docs" / "what-holds.md").read_text()
+    parts = dict(zip(
+        ("holds", "does not hold", "undecided"),
+        re.split(r"^## ", text, flags=re.M)[1:4], strict=True,
+    ))  # fmt: skip
+    rows = rows_of("claims.csv")
+    for row in rows:
+        if row["settings"] != "paper":
+            continue
+        low, high = row["95 % interval"].strip("[]").split(", ")
+        number = f"{said(row['ours'])} [{said(low)}, {said(high)}]"
+        line = f"| {row['claim']} | {row['true for']} | {number} |"
+        assert [verdict for verdict, part in parts.items() if line in part] == [row["verdict"]]
+        unequal = re.search(rf"{re.escape(line)} (.*unequal.*) \|", text)
+        assert bool(unequal) == ("unequal" in row["note"]), line
+    words = " ".join(text.split())
+    of = Counter(row["verdict"] for row in rows)
+    said_of_all = f"of {len(rows)} claims {of['holds']} hold, {of['does not hold']} do not"
+    assert f"{said_of_all}, and {of['undecided']} are undecided" in words
+    of = Counter((row["settings"], row["verdict"]) for row in rows)
+    holds, undecided = (
+        [of[preset, verdict] for preset in ("as published", "sound")]
+        for verdict in ("holds", "undecided")
+    )
+    assert f"claims {holds[0]} hold with the published settings and {holds[1]} with" in words
+    assert f"{sum(undecided)} of 106 verdicts, {undecided[0]} with" in words
+    assert f"and {undecided[1]} with the sound ones" in words
+
+
+def test_every_number_of_the_decoupler_in_what_holds_is_in_its_runs():
+    found = {}
+    for row in rows_of("decoupler.csv"):
+        if row["study"] == "decoupler_factorial":
+            estimator = "" if row["factorization"] == "shared" else row["estimator"]
+            key = row["factorization"], estimator, row["preset"]
+            found.setdefault(key, []).append(float(row["final_return"]))
+    table = table_of("docs/what-holds.md", ["critic", "estimator", "paper"])
+    assert len(table) == 7
+    for critic, estimator, _, *cells in table:
+        name = critic.split()[0].lower()
+        for text, preset in zip(cells, ("as_published", "sound"), strict=True):
+            values = np.array(found[name, estimator, preset])
+            error = values.std(ddof=1) / np.sqrt(values.size)
+            assert text.strip("*") == f"{values.mean():.1f} ± {error:.1f}"

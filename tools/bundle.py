@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 INSTALLER = Path(__file__).with_name("install.sh")
+VERSION = "src/headwise/__init__.py"
 THERE_ALREADY = ("torch", "numpy")
 """Left out unless asked for: large, and the machine's own fit its accelerator."""
 BUILD = ("ninja", "pip")
@@ -58,7 +59,7 @@ def write(
 ) -> Path:
     """Writes the bundle into a folder and returns its path."""
     tag = "cp" + python_version.replace(".", "")
-    name = f"headwise-bundle-{project['project']['version']}-{tag}"  # type: ignore[index]
+    name = f"headwise-bundle-{_version()}-{tag}"
     with tempfile.TemporaryDirectory() as place:
         wheels = Path(place)
         _say(f"fetching wheels for Python {python_version}")
@@ -150,6 +151,13 @@ def sources() -> list[str]:
 def package_of(wheel: Path) -> str:
     """The package's name, normalised, from the name of its wheel."""
     return wheel.name.split("-")[0].lower().replace("_", "-")
+
+
+def _version() -> str:
+    """As pyproject.toml says where it stands."""
+    found = re.search(r'^__version__ = "(.+)"$', (ROOT / VERSION).read_text(), re.MULTILINE)
+    assert found, VERSION
+    return found[1]
 
 
 def _commit() -> str:

@@ -32,9 +32,9 @@ struct Segments {
 };
 
 // The tensors of a step. A member whose gradient is not finite is no longer alive: it is left as it
-// was, now and in later steps. `norm` receives the length of each member's gradient. Gradients are
-// forgotten in the same pass, and `target`, unless it is null, moves a part of the way to the new
-// values, `rate`.
+// was, its target with it, now and in later steps. `norm` receives the length of each member's
+// gradient. Gradients are forgotten in the same pass, and `target`, unless it is null, moves a part
+// of the way to the new values, `rate`.
 struct AdamTensors {
   std::int64_t members;
   float *value, *grad, *mean, *square, *norm;
@@ -65,7 +65,6 @@ inline void adam_step(const AdamTensors& t, const Segments& segments, std::int64
       for (std::int64_t k = 0; k < segments.count; ++k) {
         const std::int64_t size = segments.size[k], at = segments.offset[k] + p * size;
         std::fill_n(t.grad + at, size, 0.0f);
-        follow(at, size);
       }
       continue;
     }

@@ -61,9 +61,11 @@ concept Env = std::is_trivially_copyable_v<typename E::State> &&
                 { E::load(action, int{}, params, values) };
                 { E::step(state, action, params, slots, outcome) };
                 { E::observe(state, int{}, params, floats) };
-                // The fields of slot i, and a complaint about their values ("" when fine).
+                // The fields of slot i, and a complaint about their values ("" when fine): those of
+                // an episode that goes on, or else also those that one may end with. Files from
+                // strangers are checked by it, so it looks at whatever is used as an index.
                 { E::fields(state, int{}, params) } -> std::same_as<std::vector<Field>>;
-                { E::check(state, int{}, params) } -> std::same_as<std::string>;
+                { E::check(state, int{}, params, bool{}) } -> std::same_as<std::string>;
               };
 
 }  // namespace headwise

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -15,28 +17,35 @@ namespace headwise {
 
 class ThreadPool {
  public:
-  // Calls part(begin, end) on the parts of [0, size).
+  // Calls part(begin, end) on the parts of [0, size), one for each thread. Where the system grants
+  // no more threads, those that there are do all the parts.
   ThreadPool(int num_threads, int size, std::function<void(int, int)> part)
       : owner_(getpid()), size_(size), part_(std::move(part)), begun_(num_threads) {
-    for (int i = 1; i < num_threads; ++i) {
-      workers_.emplace_back([this, i] { work(i); });
+    workers_->reserve(begun_.size());  // so that nothing but a thread can be refused below
+    try {
+      for (int i = 1; i < num_threads; ++i) {
+        workers_->emplace_back([this, i] { work(i); });
+      }
+    } catch (const std::exception&) {  // no more of them, or no memory for their stacks
     }
   }
   ~ThreadPool() {
-    if (getpid() != owner_) {  // after a fork the threads are the parent's
-      for (auto& worker : workers_) worker.detach();
+    if (getpid() != owner_) {
+      // After a fork the threads are the parent's, and what their handles point to may by now be
+      // a thread of this process: they must not even be detached, so they are left alone for good.
+      (void)workers_.release();
       return;
     }
     stop_ = true;
     round_.fetch_add(1);
     round_.notify_all();
-    for (auto& worker : workers_) worker.join();
+    for (auto& worker : *workers_) worker.join();
   }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   void run() {
-    if (workers_.empty() || getpid() != owner_) {
+    if (workers_->empty() || getpid() != owner_) {
       part_(0, size_);
       return;
     }
@@ -94,7 +103,7 @@ class ThreadPool {
   const int size_;
   const std::function<void(int, int)> part_;
   std::vector<Round> begun_;  // the last round in which each part was begun
-  std::vector<std::thread> workers_;
+  std::unique_ptr<std::vector<std::thread>> workers_ = std::make_unique<std::vector<std::thread>>();
   std::atomic<std::uint32_t> round_{0};
   std::atomic<int> pending_{0};
   std::atomic<bool> stop_{false};

@@ -14,60 +14,9 @@
 #include "core/env.h"
 #include "core/thread_pool.h"
 #include "core/units.h"
+#include "core/vec_env_base.h"
 
 namespace headwise {
-
-// What happens to a slot whose episode has ended.
-enum class Autoreset {
-  kSameStep,  // it starts the next one at once: `obs` is the new start, `next_obs` the old end
-  kNextStep,  // its next step ignores the action and brings the new start, with reward 0
-  kDisabled,  // it must be reset before it may be stepped again
-};
-
-// The caller's arrays, one row for each slot. They are written in place at every step.
-struct Buffers {
-  std::int32_t* choices;         // (n, D) in: options of the choice heads
-  float* ranges;                 // (n, C) in: values of the range heads, in the environment's units
-  float* obs;                    // (n, O) what to act on now
-  float* next_obs;               // (n, O) the true successor of the action just taken
-  float* reward;                 // (n)
-  bool* terminated;              // (n)
-  bool* truncated;               // (n)
-  float* episode_return;         // (n) of the episode that has just ended; else of the running one
-  std::int32_t* episode_length;  // (n) likewise
-};
-
-// The interface that Python holds; one virtual call per step of the whole vector.
-class VecEnvBase {
- public:
-  virtual ~VecEnvBase() = default;
-  virtual void seed(std::span<const std::uint64_t> seeds, std::span<const std::uint32_t> lanes,
-                    const bool* mask) = 0;
-  virtual void reset(const bool* mask) = 0;
-  virtual void step() = 0;
-  virtual void step_units(const float* heads) = 0;
-  [[nodiscard]] virtual std::string snapshot() const = 0;
-  virtual void restore(std::string_view bytes) = 0;
-  [[nodiscard]] virtual std::vector<Field> fields(int slot) = 0;
-  virtual void accept_state(int slot) = 0;
-
-  [[nodiscard]] int num_envs() const noexcept { return num_envs_; }
-  [[nodiscard]] int time_limit() const noexcept { return time_limit_; }
-  [[nodiscard]] int obs_size() const noexcept { return obs_size_; }
-  [[nodiscard]] int num_choices() const noexcept { return num_choices_; }
-  [[nodiscard]] int num_ranges() const noexcept { return num_ranges_; }
-  [[nodiscard]] const std::vector<Head>& heads() const noexcept { return heads_; }
-  [[nodiscard]] const std::vector<float>& obs_low() const noexcept { return obs_low_; }
-  [[nodiscard]] const std::vector<float>& obs_high() const noexcept { return obs_high_; }
-  void attach(const Buffers& buffers) noexcept { io_ = buffers; }
-
- protected:
-  int num_envs_ = 0, obs_size_ = 0, num_choices_ = 0, num_ranges_ = 0;
-  int time_limit_ = 0;  // 0 means none
-  std::vector<Head> heads_;
-  std::vector<float> obs_low_, obs_high_;
-  Buffers io_{};
-};
 
 template <Env E>
 class VecEnv final : public VecEnvBase {
@@ -165,28 +114,36 @@ class VecEnv final : public VecEnvBase {
   [[nodiscard]] std::string snapshot() const override {
     const std::string_view blocks(reinterpret_cast<const char*>(blocks_.data()), size_of_blocks());
     const std::uint64_t sum = checksum(blocks);
-    std::string bytes = signature();
+    std::string bytes = signature(kVersion);
     bytes.reserve(bytes.size() + blocks.size() + sizeof(sum));
     bytes.append(blocks).append(reinterpret_cast<const char*>(&sum), sizeof(sum));
     return bytes;
   }
 
   void restore(std::string_view bytes) override {
-    const std::string expected = signature();
+    const std::string former = signature(kFormerVersion);
+    const std::string expected = bytes.starts_with(former) ? former : signature(kVersion);
     const std::size_t size = size_of_blocks();
     std::uint64_t sum = 0;
     if (bytes.size() != expected.size() + size + sizeof(sum) || !bytes.starts_with(expected)) {
       throw Fault(
           std::string(E::kName) +
-          ": the snapshot is of another environment, of other settings or of another number "
-          "of slots.");
+          ": the snapshot is of another environment, of other settings, of another time limit or "
+          "autoreset mode, or of another number of slots.");
     }
     const std::string_view blocks = bytes.substr(expected.size(), size);
     std::memcpy(&sum, blocks.data() + size, sizeof(sum));
     if (sum != checksum(blocks)) {
       throw Fault(std::string(E::kName) + ": the snapshot is damaged.");
     }
-    std::memcpy(static_cast<void*>(blocks_.data()), blocks.data(), size);
+    // Whoever forges a snapshot can work out its checksum too, and parts of a state are indices:
+    // nothing of it is believed before every slot has been looked at.
+    std::vector<Block> restored(blocks_.size());
+    std::memcpy(static_cast<void*>(restored.data()), blocks.data(), size);
+    for (int n = 0; n < static_cast<int>(restored.size()) * W; ++n) {
+      check_restored(restored[static_cast<std::size_t>(n / W)], n);
+    }
+    blocks_.swap(restored);
     started_ = true;
     for (int n = 0; n < num_envs_; ++n) {
       const Block& block = block_of(n);
@@ -209,17 +166,8 @@ class VecEnv final : public VecEnvBase {
   // Says whether the state of a slot that Python has just written is possible, and shows it.
   void accept_state(int slot) override {
     Block& block = block_of(slot);
-    const int i = slot % W;
-    std::string complaint = E::check(block.state, i, params_);
-    const std::int32_t most = time_limit_ > 0 ? time_limit_ - 1 : kMaxElapsed;
-    if (block.elapsed[i] < 0 || block.elapsed[i] > most) {
-      complaint = "elapsed must be from 0 to " + std::to_string(most);
-    }
-    if (!complaint.empty()) {
-      throw Fault(std::string(E::kName) + ": impossible state for slot " + std::to_string(slot) +
-                  ": " + complaint + ".");
-    }
-    block.ended[i] = 0;
+    check_state(block, slot, true);
+    block.ended[slot % W] = 0;
     show(slot);
   }
 
@@ -234,6 +182,8 @@ class VecEnv final : public VecEnvBase {
   static_assert(std::is_trivially_copyable_v<Block>);
   static constexpr std::int32_t kTerminated = 1, kTruncated = 2;
   static constexpr std::int32_t kMaxElapsed = 1'000'000'000;  // where the count of steps stops
+  // Of snapshots. The former one did not name the time limit and the autoreset mode.
+  static constexpr int kFormerVersion = 2, kVersion = 3;
 
   void require_start() const {
     if (!started_) throw Fault(std::string(E::kName) + ": step before reset. Call reset() first.");
@@ -242,6 +192,34 @@ class VecEnv final : public VecEnvBase {
   Block& block_of(int slot) { return blocks_[static_cast<std::size_t>(slot / W)]; }
   [[nodiscard]] std::ptrdiff_t row(int slot) const {
     return static_cast<std::ptrdiff_t>(slot) * obs_size_;
+  }
+
+  void check_restored(const Block& block, int slot) const {
+    const std::int32_t ended = block.ended[slot % W];
+    const bool real = slot < num_envs_;
+    const bool can_end = real && autoreset_ != Autoreset::kSameStep;
+    if (ended != 0 && !(can_end && (ended == kTerminated || ended == kTruncated))) {
+      refuse_state(slot, "an episode cannot have ended that way");
+    }
+    check_state(block, slot, real && ended == 0);
+  }
+
+  // Refuses what no episode can come to. A slot that only fills up the last block goes on for ever,
+  // from whatever would be the end of an episode.
+  void check_state(const Block& block, int slot, bool running) const {
+    const int i = slot % W;
+    const bool limited = time_limit_ > 0 && slot < num_envs_;
+    const std::int32_t most = limited ? time_limit_ - (running ? 1 : 0) : kMaxElapsed;
+    if (block.elapsed[i] < 0 || block.elapsed[i] > most) {
+      refuse_state(slot, "elapsed must be from 0 to " + std::to_string(most));
+    }
+    const std::string complaint = E::check(block.state, i, params_, running);
+    if (!complaint.empty()) refuse_state(slot, complaint);
+  }
+
+  [[noreturn]] static void refuse_state(int slot, const std::string& complaint) {
+    throw Fault(std::string(E::kName) + ": impossible state for slot " + std::to_string(slot) +
+                ": " + complaint + ".");
   }
 
   void begin_episode(Block& block, int i) {
@@ -419,9 +397,18 @@ class VecEnv final : public VecEnvBase {
   }
 
   [[nodiscard]] std::size_t size_of_blocks() const { return blocks_.size() * sizeof(Block); }
-  [[nodiscard]] std::string signature() const {
-    return std::string("headwise/") + E::kName + "/2/" + std::to_string(num_envs_) + "/" +
-           std::to_string(sizeof(Block)) + "/" + std::to_string(settings_sum_) + "\n";
+  [[nodiscard]] std::string signature(int version) const {
+    std::string text = std::string("headwise/") + E::kName;
+    const auto add = [&text](const auto& number) { text += "/" + std::to_string(number); };
+    add(version);
+    add(num_envs_);
+    add(sizeof(Block));
+    add(settings_sum_);
+    if (version > kFormerVersion) {
+      add(time_limit_);
+      add(static_cast<int>(autoreset_));
+    }
+    return text + "\n";
   }
 
   Params params_;

@@ -86,7 +86,7 @@ struct ContextualDecoupler {
   static std::vector<Field> fields(State& state, int, const Params&) {
     return {{"context", &state.context}, {"targets", state.targets, 2}};
   }
-  static std::string check(const State& state, int, const Params& params) {
+  static std::string check(const State& state, int, const Params& params, bool) {
     if (state.context < 0 || state.context > 1) return "context must be 0 or 1";
     for (const int target : state.targets) {
       if (target < 0 || target >= params.num_options) {

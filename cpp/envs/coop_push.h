@@ -320,19 +320,20 @@ struct CoopPush {
     }
     return list;
   }
-  static std::string check(const State& state, int i, const Params& params) {
+  static std::string check(const State& state, int i, const Params& params, bool) {
     const auto bad = [i](const float (&point)[2][kWidth], float most) {
       return !(std::abs(point[0][i]) <= most && std::abs(point[1][i]) <= most);
     };
+    constexpr float kFar = 1e9f;  // no float32 gets there by the largest steps that settings allow
     for (int p = 0; p < params.sizes.particles; ++p) {
-      if (bad(state.particles[p].at, 1e6f)) return "particles must be finite";
+      if (bad(state.particles[p].at, kFar)) return "particles must be finite";
       if (bad(state.particles[p].velocity, 1.0f)) return "velocities must be from -1 to 1";
     }
     for (int l = 0; l < params.sizes.landmarks; ++l) {
-      if (bad(state.landmarks[l], 1e6f)) return "landmarks must be finite";
+      if (bad(state.landmarks[l], kFar)) return "landmarks must be finite";
     }
     for (int b = 0; b < params.sizes.boulders; ++b) {
-      if (bad(state.boulders[b], 1e6f)) return "boulders must be finite";
+      if (bad(state.boulders[b], kFar)) return "boulders must be finite";
       if ((state.finished[b][i] & ~1) != 0) return "finished must be 0 or 1";
       for (int l = 0; l < params.sizes.landmarks; ++l) {
         if ((state.visited[l][b][i] & ~1) != 0) return "visited must be 0 or 1";

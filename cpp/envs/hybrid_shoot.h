@@ -197,7 +197,7 @@ struct HybridShoot {
     return {{"targets", &state.targets[0][0][i], params.num_targets, 2, 2 * kWidth, kWidth},
             {"alive", &state.alive[0][i], params.num_targets, 0, kWidth}};
   }
-  static std::string check(const State& state, int i, const Params& params) {
+  static std::string check(const State& state, int i, const Params& params, bool running) {
     bool any = false;
     for (int t = 0; t < params.num_targets; ++t) {
       for (const auto& x : state.targets[t]) {
@@ -206,7 +206,7 @@ struct HybridShoot {
       if ((state.alive[t][i] & ~1) != 0) return "alive must be 0 or 1";
       any = any || state.alive[t][i] == 1;
     }
-    return any ? "" : "a target must be alive";
+    return any || !running ? "" : "a target must be alive";
   }
 };
 

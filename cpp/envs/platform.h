@@ -150,19 +150,28 @@ struct Platform {
             {"enemy_dx", &state.enemy_dx[0][i], 2, 0, kWidth},
             {"frames", &state.frames[i]}};
   }
-  static std::string check(const State& state, int i, const Params&) {
+  static std::string check(const State& state, int i, const Params&, bool running) {
     const auto within = [](double value, double low, double high) {
       return value >= low && value <= high;
     };
     if (!within(state.x[i], 0, platform::kEnd)) return "x must be from 0 to 1035";
-    bool on = false;
-    for (int k = 0; k < 3; ++k) {
-      on |= within(state.x[i], platform::kLeft[k] - platform::kEntityWidth, platform::kRight[k]);
-    }
-    if (!on || state.y[i] != platform::kTop) return "the player must stand on a platform, at y 40";
+    if (!std::isfinite(state.y[i])) return "y must be finite";
     if (!within(state.vx[i], 0, platform::kMaxVx)) return "vx must be from 0 to 100";
-    if (!within(state.vy[i], -platform::kMaxVy, platform::kMaxVy))
+    if (!within(state.vy[i], -platform::kMaxVy, platform::kMaxVy)) {
       return "vy must be from -200 to 200";
+    }
+    if (running) {
+      // A run may end within a frame of its edge, before there has been a moment to fall.
+      bool on = false;
+      for (int k = 0; k < 3; ++k) {
+        on |= within(state.x[i], platform::kLeft[k] - platform::kEntityWidth,
+                     platform::kRight[k] + platform::kMaxGroundVx * platform::kFrame);
+      }
+      if (!on || state.y[i] != platform::kTop) {
+        return "the player must stand on a platform, at y 40";
+      }
+      if (state.vy[i] > 0.0) return "vy must be 0 or less: a jump ends on the ground";
+    }
     if (!within(state.frames[i], 0, platform::kMaxFrames)) return "frames must be from 0 to 2000";
     for (int e = 0; e < 2; ++e) {
       if (!within(state.enemy_x[e][i], platform::kLeft[e],

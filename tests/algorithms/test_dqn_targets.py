@@ -1,6 +1,8 @@
 """What DQN regresses on, against the same over all joint actions, each counted by itself."""
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 import torch
@@ -9,7 +11,11 @@ from headwise import ActionSpec, Choice
 from headwise.algorithms.base import ReplayBatch, Task
 from headwise.algorithms.dqn import DQN
 from headwise.factorizations import factorizations
+from headwise.factorizations.independent import Independent
+from headwise.factorizations.shared import Shared
+from headwise.factorizations.vdn import VDN
 from headwise.population import Keys
+from headwise.spaces import Condition
 
 SPEC = ActionSpec.of(a=Choice(2), b=Choice(3))
 ACTIONS = torch.tensor(list(itertools.product(range(2), range(3))), dtype=torch.float32)
@@ -23,11 +29,12 @@ CELLS = [
 TEMPERATURE, WEIGHT, FLOOR = 0.3, 0.9, -0.4
 
 
-def learner_and_batch(name, **settings):
+def learner_and_batch(name, spec=SPEC, **settings):
     """A learner whose target network is not its online network, and transitions."""
+    kind = factorizations.get(name)() if isinstance(name, str) else name
     task = Task(
-        spec=SPEC, obs_size=OBS, num_slots=2, total_steps=100,
-        factorization=factorizations.get(name)(), keys=Keys(range(MEMBERS)),
+        spec=spec, obs_size=OBS, num_slots=2, total_steps=100,
+        factorization=kind, keys=Keys(range(MEMBERS)),
     )  # fmt: skip
     learner = DQN(hidden=(8, 8), **settings).build(task)
     generator = torch.Generator().manual_seed(0)
@@ -81,6 +88,40 @@ def test_soft_values_and_the_log_policy_of_munchausen(name, dueling):
     assert (added > FLOOR).any()
     expected = batch.reward + WEIGHT * added.clamp(FLOOR, 0.0)
     torch.testing.assert_close(reward.squeeze(-1), expected)
+
+
+@pytest.mark.parametrize("dueling", [True, False])
+@pytest.mark.parametrize("name", ["vdn", "shared", "independent", "joint"])
+def test_munchausen_counts_heads_in_use_only(name, dueling):
+    """The second kind has no parameter: whatever is said for it, the bonus is that of the kind."""
+    spec = ActionSpec(("kind", "a"), (Choice(2), Choice(5)), (None, Condition(0, 0, 1)))
+    settings = {"munchausen": WEIGHT, "munchausen_floor": -100.0, "temperature": TEMPERATURE}
+    learner, batch, _ = learner_and_batch(name, spec, dueling=dueling, **settings)
+    found = []
+    for option in range(5):
+        action = torch.tensor([1.0, float(option)]).expand(MEMBERS, ROWS, 2)
+        found.append(learner._munchausen(batch._replace(action=action)))
+    assert (found[0] < 0).any()
+    assert all(torch.equal(x, found[0]) for x in found)
+    if name != "joint":
+        log_policy, _ = learner.target.soft_heads(batch.obs, TEMPERATURE)
+        of_kind = WEIGHT * TEMPERATURE * log_policy[..., 0, 1]
+        torch.testing.assert_close(found[0].sum(-1), of_kind)
+
+
+def test_losses_of_heads_are_added_up_or_averaged_as_the_factorization_says():
+    """Two heads with errors of one: a loss of 1 if they are averaged, and 2 if added up."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Own(Shared):
+        sums_head_losses: ClassVar[bool] = True
+
+    for kind, loss in ((Shared(), 1.0), (Own(), 2.0), (Independent(), 2.0), (VDN(), 1.0)):
+        learner, batch, _ = learner_and_batch(kind)
+        predicted = learner.online.predict(batch.obs, batch.action)
+        scale, in_use = learner._weights(batch, predicted)
+        assert in_use is None
+        assert scale * predicted[0].numel() == pytest.approx(loss)
 
 
 def test_plain_values_are_the_outputs_of_the_network():

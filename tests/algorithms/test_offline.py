@@ -90,7 +90,7 @@ def test_what_was_no_transition_teaches_nothing():
         "valid": torch.tensor([True, True, False, True]).view(1, 4, 1).repeat(2, 1, 1),
     }  # fmt: skip
     past.add(part)
-    first = learner._offline_loss({f"past_{n}": x for n, x in past.rows.items()})
+    first = learner.value_loss({f"past_{n}": x for n, x in past.rows.items()}, None, None)
     past.rows["reward"][:, 2] = 1e6
-    second = learner._offline_loss({f"past_{n}": x for n, x in past.rows.items()})
+    second = learner.value_loss({f"past_{n}": x for n, x in past.rows.items()}, None, None)
     assert torch.equal(first, second)

@@ -11,14 +11,18 @@ from headwise import ActionSpec, Choice, Range, _core
 from headwise.algorithms.options_loss import fits_options_loss, options_loss
 from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.ppo import PPO
+from headwise.envs.native import NativeVecEnv
 from headwise.errors import EnvError
+from headwise.factorizations import factorizations
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.shared import SharedPolicy
 from headwise.population import row_shares
+from headwise.training.build import make_loop
+from headwise.training.report import metric_columns
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 
-from cases import DISCRETE, HYBRID, OBS, ONE_OF, blueprint
+from cases import CONTINUOUS, DISCRETE, HYBRID, OBS, ONE_OF, blueprint, make
 
 EQUAL = ActionSpec.of(a=Choice(5), b=Choice(5))
 WIDE = ActionSpec.of(a=Choice(64))
@@ -201,6 +205,53 @@ def test_what_the_kernels_are_given():
     assert make_loss(HYBRID)[0]._entropy_weight is None
 
 
+def test_ranges_with_one_ratio_report_as_many_numbers_as_there_are_heads():
+    """x: Range, a: Choice, y: Range, b: Choice; ratios are those of a, of b, and of x and y."""
+    ratios = torch.tensor([[0.2, 0.3, 0.5]])
+    loss, _ = make_loss(HYBRID, ratio="ranges_joint")
+    assert loss.by_head(ratios).tolist() == torch.tensor([[0.5, 0.2, 0.5, 0.3]]).tolist()
+    shares = loss.by_head(ratios, shared_out=True)
+    assert shares.tolist() == torch.tensor([[0.25, 0.2, 0.25, 0.3]]).tolist()
+    numbers, _ = make_loss(CONTINUOUS, ratio="ranges_joint")
+    assert numbers.by_head(torch.tensor([[0.5]])).tolist() == [[0.5, 0.5]]
+    for plain, columns in (("per_head", 4), ("joint", 1)):
+        given = torch.rand(1, columns)
+        assert make_loss(HYBRID, ratio=plain)[0].by_head(given) is given
+
+
+@pytest.mark.parametrize("factorization", ["shared", "independent", "vdn", "qplex", "ar"])
+@pytest.mark.parametrize("view", ["hybrid", "continuous"])
+def test_metrics_of_heads_are_as_many_as_heads_where_ranges_have_one_ratio(factorization, view):
+    env = NativeVecEnv("CoopPush", (0, 1), 4, view=view)
+    config = PPO(ratio="ranges_joint", rollout=16, minibatch=8, epochs=1, hidden=(8,))
+    loop = make_loop(env, config, factorizations.get(factorization)(), (0, 1), 16)
+    loop.run(16)
+    for name, x in loop.metrics.items():
+        assert x.shape == ((2, env.spec.num_heads) if name.startswith("heads/") else (2,)), name
+    share = loop.metrics["heads/gradient_share"]
+    torch.testing.assert_close(share.sum(-1), torch.ones(2))
+    names = {f"heads/{head}/clip_fraction" for head in env.spec.names}
+    assert names <= set(metric_columns(loop))
+
+
+def test_means_beyond_four_are_penalised():
+    """Means of 5 and -3 in every row: 0.1 times the mean of 25 and nothing, on top of the rest."""
+    losses = []
+    for weight in (0.0, 0.1):
+        loss, actor = make_loss(HYBRID, mean_penalty=weight)
+        with torch.no_grad():
+            actor.output.weight.zero_()
+            actor.output.bias.zero_()
+            actor.output.bias[..., 0] = 5.0  # of x, and then of y; spreads are free parameters
+            actor.output.bias[..., 1] = -3.0
+        obs = torch.randn(3, ROWS, OBS, generator=torch.manual_seed(0))
+        raw, judged = actor.sample(obs, torch.full((3, ROWS, actor.num_uniforms), 0.3))
+        part = {"obs": obs, "raw": raw.detach(), "log_prob": judged.log_prob.detach()}
+        part |= {"advantage": torch.ones(3, ROWS, 1), "valid": torch.ones(3, ROWS, 1)}
+        losses.append(loss(part, row_shares(part["valid"])).loss)
+    torch.testing.assert_close(losses[1] - losses[0], torch.full((3,), 1.25))
+
+
 def test_the_weight_of_the_divergence_adapts():
     loss, actor = make_loss(EQUAL, kl_coef=1.0, kl_target=0.03)
     part = make_part(EQUAL, actor, 1)
@@ -210,6 +261,27 @@ def test_the_weight_of_the_divergence_adapts():
     part["old_log_probs"] = actor.heads(part["obs"]).log_probs.detach()
     loss(part, row_shares(part["valid"]))
     torch.testing.assert_close(loss.kl_coef, torch.full((3,), 1.0))
+
+
+def test_the_divergence_of_a_chain_counts_the_heads_that_its_actions_use():
+    """Given the heads before it is known whether a head is in use: its weight is one or zero."""
+    actor, acted = (make("ar", "policy", ONE_OF, seeds) for seeds in ((0, 1, 2), (3, 4, 5)))
+    loss = PolicyLoss(
+        PPO(kl_coef=0.1), actor, actor.layout, joint=True,
+        clip=torch.full((3,), 0.2), entropy_coef=torch.zeros(3),
+    )  # fmt: skip
+    obs = torch.randn(3, ROWS, OBS, generator=torch.manual_seed(0))
+    with torch.no_grad():
+        raw, before = acted.sample(obs, torch.rand(3, ROWS, 4))
+        old = {f"old_{name}": x for name, x in before.heads.tensors().items()}
+        kl = before.heads.log_probs.exp() * (
+            before.heads.log_probs - actor.judge(obs, raw).heads.log_probs
+        )
+        expected = (kl.sum(-1) * actor.layout.active(raw)).sum(-1).mean(-1)
+    part = {"obs": obs, "raw": raw, "log_prob": before.log_prob, **old}
+    part |= {"advantage": torch.ones(3, ROWS, 1), "valid": torch.ones(3, ROWS, 1)}
+    found = loss(part, row_shares(part["valid"])).divergence
+    torch.testing.assert_close(found, expected)
 
 
 def test_arrays_that_do_not_fit_are_refused():

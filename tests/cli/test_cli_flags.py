@@ -9,7 +9,8 @@ import pytest
 import headwise as hw
 from headwise.cli import main
 from headwise.cli.flags import asked, words_by_flag
-from headwise.cli.train_flags import env_settings, parse, seeds_of
+from headwise.cli.train_flags import parse, seeds_of
+from headwise.cli.values import parse_pairs
 
 
 def help_of(capsys, *words):
@@ -40,9 +41,13 @@ def test_flags_are_the_settings_of_the_dataclasses():
 
 def test_settings_of_the_environment_are_name_value():
     words = ["num_targets=4", "mode=independent", "hit_radius=0.2"]
-    assert env_settings(words) == {"num_targets": 4, "mode": "independent", "hit_radius": 0.2}
+    assert parse_pairs(words, "setting") == {
+        "num_targets": 4,
+        "mode": "independent",
+        "hit_radius": 0.2,
+    }
     with pytest.raises(hw.ConfigError, match="name=value"):
-        env_settings(["fast"])
+        parse_pairs(["fast"], "setting")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,22 @@
 """What every factorization promises to SAC: policies, soft values and gradients."""
 
+import itertools
+
 import pytest
 import torch
-from cases import SPECS, all_actions, for_all_rows, make, observations, offers
+from cases import (
+    OBS,
+    SPECS,
+    all_actions,
+    blueprint,
+    for_all_rows,
+    make,
+    observations,
+    offers,
+)
 
+from headwise import ActionSpec, Choice, Range
+from headwise.factorizations import factorizations
 from headwise.population import Keys, Stream
 
 SOFT = offers("soft", tuple(SPECS))
@@ -167,3 +180,48 @@ def test_masks_are_kept(name, spec):
             assert (legal.gather(-1, options).squeeze(-1) | ~in_use).all()
         value = soft.soft_value(critic, obs, uniform, alpha, legal)
         assert (value.abs() < 50).all()  # no masked option's -1e9 leaks into a value
+
+
+def numbers_gradient(name, spec, temperature, expected):
+    """The slope of the actor's gain by the actor's output, (P, N), with critics that are sure."""
+    plan = blueprint(spec, state_std=True, log_std_bounds=(-5.0, 1.0))
+    kind = factorizations.get(name)
+    soft = (kind(mixer_width=16) if name == "qplex" else kind()).soft(plan)
+    critic = soft.make_critic()
+    twins_made_equal(critic)
+    with torch.no_grad():
+        critic.net.encoder.layers[0].weight[..., OBS:, :] *= 6.0  # numbers matter
+        critic.net.advantage.weight *= 4.0
+    critic.requires_grad_(False)
+    alpha, draws = torch.full((3, spec.num_heads), temperature), 10_000
+    obs = observations(rows=1).expand(3, draws, -1).contiguous()
+    noise = uniforms(Stream.ACTOR, draws, soft.num_noise)
+    if expected:
+        gain = expected_gain(soft, critic, obs, noise, temperature)
+    else:
+        gain = soft.actor_loss(critic, obs, noise, alpha, torch.tensor(1.0), None).gain
+    (grad,) = torch.autograd.grad(gain.squeeze(-1).mean(-1).sum(), [soft.actor.output.bias])
+    return grad.reshape(3, -1)
+
+
+def expected_gain(soft, critic, obs, noise, temperature):
+    """E[V + mixture + alpha H] over the options of two heads, given the numbers drawn, (P, B)."""
+    numbers, surprise = soft._draw_judged(obs, noise)
+    value, flat, embedding = soft._outputs(critic, obs, numbers)
+    advantage = soft._centred(flat, None)
+    log_policy = torch.log_softmax(critic.effective(advantage, embedding) / temperature, -1)[:, 0]
+    total = value[:, 0] + temperature * surprise.squeeze(-1)
+    for a, b in itertools.product(range(3), range(4)):
+        log_prob = log_policy[..., 0, a] + log_policy[..., 1, b]
+        picked = torch.stack([advantage[..., 0, a], advantage[..., 1, b]], dim=-1)
+        mixed = picked.sum(-1) if critic.mixer is None else critic.mixer(picked, embedding)
+        total = total + log_prob.exp() * (mixed[:, 0] - temperature * log_prob)
+    return total
+
+
+@pytest.mark.parametrize(("name", "share"), [("vdn", 1e-5), ("qplex", 0.15)])
+def test_numbers_learn_by_the_slope_of_the_expected_value(name, share):
+    """In a mixture options are drawn from nearly the best chances, which is nearly as good."""
+    spec = ActionSpec.of(a=Choice(3), b=Choice(4), x=Range(-1, 1))
+    ours, exact = (numbers_gradient(name, spec, 1.0, expected) for expected in (False, True))
+    assert ((ours - exact).norm(dim=-1) / exact.norm(dim=-1) < share).all()

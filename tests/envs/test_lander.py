@@ -310,6 +310,7 @@ def test_calls_out_of_order_are_refused():
         ({"bins": 2.5}, "bins"),
         ({"max_episode_steps": -2}, "max_episode_steps"),
         ({"max_episode_steps": True}, "max_episode_steps"),
+        ({"max_episode_steps": 10**10}, "max_episode_steps"),
         ({"render_mode": "ansi"}, "render mode"),
     ],
 )

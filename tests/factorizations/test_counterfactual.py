@@ -13,6 +13,7 @@ from headwise.factorizations.questions import Questions
 from headwise.factorizations.shared import Shared
 from headwise.factorizations.worth import lesser
 from headwise.population import Keys, Stream
+from headwise.spaces import Condition
 from headwise.training.build import make_loop
 
 MEMBERS = 3
@@ -109,6 +110,8 @@ def test_the_loss_is_that_of_a_loop_over_heads_and_options(name, masked):
             action = unit.detach().clone()
             action[..., head] = option
             value = lesser(soft.predict(critic, obs, action)).squeeze(-1)
+            if spec.is_conditional:  # an option may put numbers in use, which are random
+                value = value + paid_for_numbers(soft, judged.heads, raw, alpha, action).detach()
             value = value * mine * (rows / mine.sum())
             gain = gain + judged.heads.log_probs[..., place, option].exp() * value
     entropy = torch.where(soft.layout.is_choice, judged.heads.entropy(), -judged.log_prob)
@@ -118,6 +121,41 @@ def test_the_loss_is_that_of_a_loop_over_heads_and_options(name, masked):
     ours, theirs = (gradient_of(loss, soft.actor) for loss in (found.loss, expected))
     assert torch.isfinite(ours).all()
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+def paid_for_numbers(soft, heads, raw, alpha, action):
+    """Temperatures times minus the log-densities of those numbers that an action uses, (P, B)."""
+    if heads.ranges is None:
+        return torch.zeros(raw.shape[:-1])
+    ranges = soft.layout.ranges
+    surprise = -heads.ranges.log_prob(raw[..., ranges])
+    return (alpha[:, None, ranges] * surprise * soft.layout.active(action)[..., ranges]).sum(-1)
+
+
+def test_an_option_is_worth_the_randomness_of_the_numbers_it_puts_in_use():
+    """The logits' gradient against that of the expected value, options weighted one by one."""
+    conditions = (None, Condition(0, 0, 1), Condition(0, 1, 3))
+    spec = ActionSpec(
+        ("kind", "power", "angle"), (Choice(3), Range(-1, 1), Range(0, 5)), conditions
+    )
+    soft, critic, alpha = built(spec)
+    obs = observations(rows=50)
+    (ours,) = torch.autograd.grad(
+        actor_loss(soft, critic, alpha, obs).loss.sum(), [soft.actor.output.bias]
+    )
+    noise = Keys((0, 1, 2)).uniform(Stream.ACTOR, 0, (50, soft.num_noise))
+    raw, judged = soft.actor.sample(obs, noise, None)
+    unit, heads = soft.actor.to_unit(raw).detach(), judged.heads
+    gain = alpha[:, :1] * heads.option_entropy()[..., 0]
+    for option in range(3):
+        action = unit.clone()
+        action[..., 0] = option
+        value = lesser(soft.predict(critic, obs, action)).squeeze(-1)
+        value = value + paid_for_numbers(soft, heads, raw, alpha, action)
+        gain = gain + heads.log_probs[..., 0, option].exp() * value.detach()
+    (exact,) = torch.autograd.grad(-gain.mean(-1).sum(), [soft.actor.output.bias])
+    of_options = slice(-3, None)  # the numbers' outputs come first
+    torch.testing.assert_close(ours[..., of_options], exact[..., of_options])
 
 
 def exact_gradient(soft, critic, alpha, obs, spec):

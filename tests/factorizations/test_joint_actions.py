@@ -39,6 +39,16 @@ def test_masks_of_options_become_masks_of_joint_actions():
     assert torch.equal(allowed, (actions[:, 0] == 0) & (actions[:, 2] == 1))
 
 
+def test_what_is_legal_in_a_head_does_not_matter_to_actions_that_do_not_use_it():
+    """With `run` 1 alone, and a `jump` that is 1: those, two spins, and the third kind are left."""
+    joint = JointActions(Layout(ONE_OF))
+    legal = torch.ones(1, 1, 4, 4, dtype=torch.bool)
+    legal[..., 1, :] = torch.tensor([False, True, False, False])
+    legal[..., 2, 0] = False
+    allowed = joint.to_heads(torch.nonzero(joint.legal(legal)[0, 0, 0]).float())
+    assert allowed.tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1], [2, 0, 0, 0]]
+
+
 @pytest.mark.parametrize(
     ("spec", "settings", "message"),
     [

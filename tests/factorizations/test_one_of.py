@@ -5,7 +5,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from cases import ONE_OF, PARAMETERS, SPECS, all_actions, for_all_rows, make, observations, offers
+from cases import (
+    ONE_OF,
+    PARAMETERS,
+    SPECS,
+    all_actions,
+    blueprint,
+    for_all_rows,
+    make,
+    observations,
+    offers,
+)
 
 from headwise import View
 from headwise.algorithms.importance import importance_weights
@@ -13,6 +23,7 @@ from headwise.algorithms.temperature import Temperatures
 from headwise.factorizations.heads import Heads
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.qplex import QPLEX
 from headwise.factorizations.ranges import BetaUnit, ClippedGaussian, SquashedGaussian
 from headwise.population import Keys, Stream
 
@@ -142,6 +153,37 @@ def test_conditions_on_a_cut_up_range_hold_for_the_bins_whose_centre_meets_them(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["paper", "qplex"])
+def test_a_mixer_does_not_see_heads_that_are_not_in_use(kind):
+    """The same action, whatever is said for heads that it does not use, has one value."""
+    value = QPLEX(mixer=kind, mixer_width=16).value(blueprint(ONE_OF))
+    obs, known = observations(), {}
+    with torch.no_grad():
+        for action in all_actions(ONE_OF):
+            rested = tuple(ONE_OF.canonical(action.numpy()).tolist())
+            found = value.predict(obs, action.expand(3, 5, 4))
+            assert torch.equal(known.setdefault(rested, found), found)
+    assert len(known) == 8
+
+
+@pytest.mark.parametrize("name", ["ar", "shared", "independent"])
+def test_the_divergence_of_two_policies_is_the_mean_of_what_is_said_along_actions(name):
+    one, other = (
+        make(name, "policy", ONE_OF, seeds, policy_gain=3.0) for seeds in ((0, 1, 2), (5, 6, 7))
+    )
+    obs, exact, found = observations(), torch.zeros(3, 5), torch.zeros(3, 5)
+    with torch.no_grad():
+        for action in for_all_rows(all_actions(ONE_OF)):
+            if (ONE_OF.canonical(action.numpy()) != action.numpy()).any():
+                continue
+            ours, theirs = one.judge(obs, action), other.judge(obs, action)
+            log_prob = ours.log_prob.sum(-1)
+            exact += log_prob.exp() * (log_prob - theirs.log_prob.sum(-1))
+            by_head = ours.heads.kl(theirs.heads, ours.given)
+            found += log_prob.exp() * by_head.sum(-1)
+    torch.testing.assert_close(found, exact)
+
+
 # --- SAC ------------------------------------------------------------------------------------------
 
 
@@ -190,6 +232,36 @@ def test_sac_entropy_of_a_head_that_is_never_in_use_is_zero(name, spec):
     torch.testing.assert_close(loss.in_use, torch.tensor([1.0, 1.0, 0.0, 0.0]).expand(3, 50, 4))
 
 
+@pytest.mark.parametrize("name", ["independent", "shared", "ar"])
+def test_sac_over_numbers_alone_knows_how_often_a_head_is_in_use(name):
+    """The alternative is a number here, of which each third stands for one."""
+    spec = View(PARAMETERS, "continuous").spec
+    soft = make(name, "soft", spec, state_std=True)
+    critic, obs = soft.make_critic(), observations(rows=1).expand(3, 4000, -1)
+    alpha = torch.full((3, 4), 0.3)
+    noise = Keys((0, 1, 2)).uniform(Stream.ACTOR, 0, (4000, soft.num_noise))
+    with torch.no_grad():
+        loss = soft.actor_loss(critic, obs, noise, alpha, torch.tensor(1.0), None)
+        used = in_use(spec, soft.sample(critic, obs, noise, alpha, None)).float()
+    assert loss.in_use.shape == loss.entropy.shape == (3, 4000, 4)
+    torch.testing.assert_close(loss.in_use.mean(-2), used.mean(-2), atol=0.03, rtol=0.0)
+    # With the first alternative made certain, the parameters of the others drop out.
+    with torch.no_grad():
+        biases = {
+            "independent": lambda actor: actor.output.bias[:, 0],
+            "shared": lambda actor: actor.output.bias,
+            "ar": lambda actor: actor.stack.output.bias[:, 0],
+        }
+        biases[name](soft.actor)[..., 0].fill_(-100.0)  # of the mean of `kind`
+        loss = soft.actor_loss(critic, obs, noise, alpha, torch.tensor(1.0), None)
+    torch.testing.assert_close(loss.in_use, torch.tensor([1.0, 1, 0, 0]).expand(3, 4000, 4))
+    assert (loss.entropy[..., 2:] == 0).all()
+    assert (loss.entropy[..., 1] != 0).all()
+    if name == "independent":
+        assert (loss.gain[..., 2:] == 0).all()
+        assert (loss.gain[..., :2] != 0).all()
+
+
 def test_the_target_entropy_of_a_head_is_weighted_with_its_use():
     keys, layout = Keys((0,)), Layout(ONE_OF)
     lr = torch.tensor([0.1])
@@ -208,10 +280,20 @@ def test_the_largest_entropy_of_a_joint_action_counts_what_does_the_same_once():
     critic, obs, alpha = soft.make_critic(), observations(), torch.full((3, 4), 1e6)
     noise = torch.zeros(*obs.shape[:-1], soft.num_noise)
     loss = soft.actor_loss(critic, obs, noise, alpha, torch.tensor(1.0), None)
-    logs = torch.tensor([math.log(n) for n in (3, 4, 2, 2)])
-    reachable = logs * loss.in_use
-    torch.testing.assert_close(loss.entropy, reachable.expand_as(loss.entropy))
-    torch.testing.assert_close(reachable.sum(-1), torch.full(obs.shape[:-1], math.log(8)))
+    most = soft.largest_entropy(None)
+    assert most.shape == (4,)
+    assert most.sum().item() == pytest.approx(math.log(8))
+    assert loss.in_use is None
+    torch.testing.assert_close(loss.entropy, most.expand_as(loss.entropy))
+
+
+def test_the_largest_entropy_of_a_joint_action_counts_what_is_legal():
+    """Without the third kind and two of the four that go with the first, 8 - 1 - 2 are left."""
+    legal = torch.ones(1, 1, 4, 4, dtype=torch.bool)
+    legal[..., 0, 2] = legal[..., 1, 2:] = False
+    most = make("joint", "soft", ONE_OF).largest_entropy(legal)
+    assert most.shape == (1, 1, 4)
+    assert most.sum().item() == pytest.approx(math.log(5))
 
 
 def test_later_heads_do_not_see_what_is_not_in_use():

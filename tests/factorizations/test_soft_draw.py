@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from headwise.factorizations.ar import ARPolicy, JudgedOnTheWay
-from headwise.factorizations.base import Blueprint
+from headwise.factorizations.ar import ARPolicy
+from headwise.factorizations.base import Blueprint, Judged
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft_draw import draw, draw_stack, draw_units
@@ -116,7 +116,7 @@ def test_distributions_are_made_when_asked_for():
         made.append(judged.heads)
         return judged.heads
 
-    later = JudgedOnTheWay(judged.log_prob, heads, raw)
+    later = Judged(judged.log_prob, heads, raw)
     assert later.log_prob is judged.log_prob
     assert not made
     assert torch.equal(later.entropy, judged.entropy)

@@ -39,9 +39,11 @@ def test_a_head_of_a_stack_is_what_the_whole_stack_says_of_it():
     with torch.no_grad():
         raw, _ = policy.sample(obs, uniform)
         for head in range(10):
-            alone = policy.stack.draw(head, obs, uniform)
+            said = policy.stack.outputs_of(head, obs)
+            alone = policy.stack.draw_from(head, said, uniform)
             torch.testing.assert_close(alone, raw[..., head])
-            assert torch.equal(policy.stack.draw(head, obs, None), policy.mode(obs)[..., head])
+            best = policy.stack.draw_from(head, said, None)
+            assert torch.equal(best, policy.mode(obs)[..., head])
 
 
 def test_inputs_are_shared_without_a_copy():

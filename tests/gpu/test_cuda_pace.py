@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 
 
 def tiny(only):
-    return choose(load_study(str(ROOT / "studies" / "paper.py"), smoke=True).runs(), only)
+    return choose(load_study("paper", smoke=True).runs(), only)
 
 
 def test_cells_are_measured_on_streams():
@@ -48,7 +48,7 @@ def test_an_agent_takes_the_faster_device_and_trains_there(caplog, tmp_path):
 
 
 def test_a_study_chooses_and_goes_on_where_it_began(tmp_path):
-    study = load_study(str(ROOT / "studies" / "paper.py"), smoke=True)
+    study = load_study("paper", smoke=True)
     only = "platform/discrete/dqn/shared*"
     runs = tiny(only)
     place = choose_place(None, "auto", runs, Store(tmp_path), 16)

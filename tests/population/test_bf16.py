@@ -1,5 +1,8 @@
 """Layers with products in bfloat16 on the CPU, against float32 and against rounding by hand."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -230,3 +233,31 @@ def test_networks_that_do_not_exist_are_refused():
             _core.bf16_forward(1, inputs, trunk, leaves, 1)
         with pytest.raises(ValueError, match=why):
             _core.bf16_backward(1, inputs, trunk, leaves, 0, 1)
+
+
+@needs_bf16
+def test_a_forked_child_makes_threads_of_its_own():
+    """Those of the parent are not there; the child's may lie where they were remembered."""
+    code = """
+import os, signal, threading, torch
+from headwise.population import at_once, bf16
+torch.set_num_threads(1)
+
+def product():
+    with bf16.threads_of_its_own(4):
+        x = torch.ones(8, 16, 32)
+        pieces = [at_once.Piece(torch.ones(8, 32, 32), torch.zeros(8, 1, 32), None)]
+        return float(at_once.through(x, [], pieces)[0].mean())
+
+product()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    others = [threading.Thread(target=str) for _ in range(30)]
+    [other.start() for other in others]
+    [other.join() for other in others]
+    os._exit(int(product()))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), product())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["32", "32.0"], done.stderr

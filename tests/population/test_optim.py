@@ -141,11 +141,43 @@ def test_a_follower_moves_as_torch_would_move_it_to_the_bit(rate):
     alone = behind.values.clone()
     for _ in range(3):
         packed.grads.normal_(generator=torch.Generator().manual_seed(0))
-        layer.weight.grad[1, 0, 0] = torch.inf  # the dead are followed as well
         adam.step(behind, rate)
         alone.lerp_(packed.values, rate)
         assert torch.equal(behind.values, alone)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_who_follows_the_dead_stays_as_well(compiled):
+    layer, adam = population()
+    behind = Packed(Linear(Initializer(Keys(range(10, 13))), 4, 3))
+    before = behind.rows(behind.values).clone()
+    adam.packed.grads.fill_(1.0)
+    layer.weight.grad[1, 0, 0] = torch.inf
+    if compiled:
+        adam.step(behind, 0.25)
+    else:
+        adam.clock.advance()
+        adam._step_tensors(behind, 0.25)
+    expected = before + 0.25 * (adam.packed.rows(adam.packed.values) - before)
+    expected[1] = before[1]
+    torch.testing.assert_close(behind.rows(behind.values), expected)
     assert adam.alive.tolist() == [True, False, True]
+
+
+def test_a_member_that_is_dead_to_one_optimiser_is_dead_to_all_that_share_its_fate():
+    layer, adam = population()
+    other = Linear(Initializer(Keys(range(3))), 4, 3)
+    beside = Adam(Packed(other), torch.full((3,), 0.1), alive=adam.alive)
+    layer.weight.grad[1, 0, 0] = torch.nan
+    adam.step()
+    before = other.weight.detach().clone()
+    other.weight.grad.fill_(1.0)
+    beside.step()
+    assert (other.weight[1] == before[1]).all()
+    assert (other.weight[[0, 2]] != before[[0, 2]]).all()
+    other.weight.grad[2, 0, 0] = torch.nan
+    beside.step()
+    assert adam.alive.tolist() == beside.alive.tolist() == [True, False, False]
 
 
 def test_parameters_begin_where_whole_vectors_do():

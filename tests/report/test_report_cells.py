@@ -5,29 +5,40 @@ import pytest
 import synthetic
 
 from headwise.report.cells import band, cells_of
-from headwise.report.figures.curves import _cut, curve_figures
+from headwise.report.figures.curves import curve_figures, cut
+from headwise.report.figures.scores import score_figures
 from headwise.report.published import budget
 from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError, share_of_budget, sweeps_of
+from headwise.report.tables.scores import comparison_tables
 from headwise.study.measures import NUM_POINTS
 
 
 def test_a_band_is_around_the_mean_over_tasks():
     rng = np.random.default_rng(0)
-    found = band([rng.normal(1, 1, (40, 3)), rng.normal(3, 1, (10, 3)), np.empty((0, 3))], "x")
+    found = band([rng.normal(1, 1, (40, 3)), rng.normal(3, 1, (10, 3)), np.empty((0, 3))])
     assert found.num_runs == 50
     assert np.abs(found.mean - 2.0).max() < 0.6
     assert ((found.low < found.mean) & (found.mean < found.high)).all()
     # half the standard error of either side, added in squares: sqrt(1/40 + 1/10) / 2
     width = (found.high - found.low) / (2 * 1.96)
     np.testing.assert_allclose(width, np.sqrt(1 / 40 + 1 / 10) / 2, rtol=0.4)
-    assert (band([np.ones((2, 3))], "x").high == 1).all()
+    assert (band([np.ones((2, 3))]).high == 1).all()
+
+
+def test_the_band_of_one_task_is_students_and_of_one_seed_there_is_none():
+    # mean 2, sd 1, three seeds: 2 +- 4.303 / sqrt(3); the bootstrap would have said 1 to 3
+    found = band([np.array([[1.0], [2.0], [3.0]])])
+    assert (found.low[0], found.high[0]) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
+    alone = band([np.ones((1, 3))])
+    assert np.isnan(alone.low).all()
+    assert np.isnan(alone.high).all()
 
 
 def test_a_curve_is_cut_to_a_shorter_budget():
     curve = np.arange(1.0, NUM_POINTS + 1)[None]  # as if return were the share of the steps
-    np.testing.assert_allclose(_cut(curve, 200, 100)[0][-1], NUM_POINTS / 2)
-    assert _cut(curve, 100, 100) is curve
+    np.testing.assert_allclose(cut(curve, 200, 100)[0][-1], NUM_POINTS / 2)
+    assert cut(curve, 100, 100) is curve
 
 
 def test_runs_that_differ_in_a_setting_are_never_pooled(tmp_path):
@@ -39,7 +50,8 @@ def test_runs_that_differ_in_a_setting_are_never_pooled(tmp_path):
     store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
     cells = cells_of(store)
     assert [cell.scores.size for cell in cells] == [3, 3]
-    assert [cell.variant for cell in cells] == ["gae_lambda=0.5", "gae_lambda=0.95"]
+    assert [cell.apart for cell in cells] == ["gae_lambda=0.5", "gae_lambda=0.95"]
+    assert len({cell.name for cell in cells}) == 2
 
 
 def test_a_setting_that_was_added_is_named_where_it_is_not_as_before(tmp_path):
@@ -49,7 +61,7 @@ def test_a_setting_that_was_added_is_named_where_it_is_not_as_before(tmp_path):
         for settings in ({}, {"dueling": False})
     ]
     store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
-    assert [cell.variant for cell in cells_of(store)] == ["", "dueling=False"]
+    assert [cell.apart for cell in cells_of(store)] == ["", "dueling=False"]
 
 
 def test_times_are_lent_to_cells(tmp_path):
@@ -97,28 +109,130 @@ def sweep(tmp_path):
 
 
 def test_means_gaps_and_leads_by_hand(sweep):
+    vdn, shared, ar = ({"factorization": f} for f in ("vdn", "shared", "ar"))
     assert sweep.limits == {"Platform": (0.0, 10.0)}
-    assert sweep.mean(factorization="vdn")[0] == pytest.approx(0.9)
-    gap = sweep.gap({"factorization": "vdn"}, {"factorization": "shared"})
-    np.testing.assert_allclose(gap, 0.4)  # no spread between seeds: every sample is the same
-    # ar exists for discrete actions only, where vdn has 0.8 and ar 0.5
-    assert sweep.gap({"factorization": "vdn"}, {"factorization": "ar"})[0] == pytest.approx(0.3)
-    lead = sweep.lead({"factorization": "vdn"}, [{"factorization": f} for f in ("shared", "ar")])
-    assert lead[0] == pytest.approx(0.3)
-    spread = sweep.spread([{"factorization": "vdn"}, {"factorization": "shared"}])
-    assert spread[0] == pytest.approx(0.4)
-    assert sweep.raw_mean(factorization="shared")[0] == pytest.approx(5.0)
-    np.testing.assert_allclose(
-        sweep.ratio("update_ms", {"factorization": "vdn"}, {"factorization": "shared"}), [2.0, 2.0]
+    assert sweep.total(sweep.mean(factorization="vdn")).found.value == pytest.approx(0.9)
+    gap = sweep.total(sweep.gap(vdn, shared))
+    assert gap.found == pytest.approx((0.4, 0.4, 0.4))  # no spread between seeds
+    assert not gap.unequal
+    # ar exists for discrete actions only, where vdn has 0.8 and ar 0.5; its one seed has no spread
+    alone = sweep.total(sweep.gap(vdn, ar)).found
+    assert alone.value == pytest.approx(0.3)
+    assert (alone.low, alone.high) == (-np.inf, np.inf)
+    assert sweep.lead(vdn, [shared, ar]).found.value == pytest.approx(0.3)
+    assert sweep.spread([vdn, shared]).found.value == pytest.approx(0.4)
+    # twice as good on hybrid as on discrete actions is a difference of differences: 0.4 - 0.4
+    views = [{"view": v} for v in ("discrete", "hybrid")]
+    twice = sweep.gap(vdn | views[0], shared | views[0]) - sweep.gap(
+        vdn | views[1], shared | views[1]
     )
+    assert sweep.total(twice).found.value == pytest.approx(0.0)
+    assert sweep.best_return(view="hybrid").found.value == pytest.approx(10.0)
+    np.testing.assert_allclose(sweep.ratio("update_ms", vdn, shared), [2.0, 2.0])
     assert sweep.support() == (1, 1.0)
+
+
+def platform_run(factorization, seed, score, steps=500_000, view="discrete", **settings):
+    """A run on Platform with three episodes; the last is its score."""
+    c = synthetic.config("Platform", "ppo", factorization, seed, steps, view, settings=settings)
+    at = np.array([1, steps // 2, steps])
+    return c, (at, np.array([0.0, 1.0, score])), {}, {"final_return": score, "update_ms": 1.0}
+
+
+def sweep_of(tmp_path, runs):
+    store = read_store(synthetic.write_store(tmp_path / "store", "s", runs))
+    (found,) = sweeps_of("s", store)
+    return found
+
+
+def test_configurations_of_one_name_are_never_merged(tmp_path):
+    sweep = sweep_of(tmp_path, [
+        platform_run("vdn", seed, score, lr=lr)
+        for seed in range(3) for lr, score in ((0.1, 0.2), (0.01, 0.8))
+    ] + [platform_run("shared", seed, 0.5, lr=0.01) for seed in range(3)])  # fmt: skip
+    figures = {figure.name: figure for figure in score_figures(sweep)}
+    (heat,) = figures["score-heatmap-s"].panels
+    assert heat.columns == ("PPO shared", "VDN-PPO (lr=0.01)", "VDN-PPO (lr=0.1)")
+    assert heat.values.round(2).tolist() == [[0.41, 0.77, 0.06]]
+    (dots,) = figures["score-intervals-s"].panels
+    assert [dot.label for dot in dots.dots] == ["Shared", "VDN (lr=0.01)", "VDN (lr=0.1)"]
+    (pairs,) = comparison_tables(sweep)
+    assert [row[:2] for row in pairs.rows] == [
+        ("PPO shared", "VDN-PPO (lr=0.01)"),
+        ("PPO shared", "VDN-PPO (lr=0.1)"),
+        ("VDN-PPO (lr=0.01)", "VDN-PPO (lr=0.1)"),
+    ]
+    (curves,) = list(curve_figures(sweep))
+    lines = curves.panels[0].series
+    assert [(line.label, line.dash) for line in lines] == [
+        ("Shared", "solid"), ("VDN (lr=0.01)", "solid"), ("VDN (lr=0.1)", "dash"),
+    ]  # fmt: skip
+    with pytest.raises(NotMeasuredError, match="several configurations of Platform/discrete/ppo"):
+        sweep.mean(factorization="vdn")
+
+
+def test_runs_of_unequal_steps_are_said_to_be(tmp_path):
+    sweep = sweep_of(tmp_path, [
+        platform_run(f, seed, score + 0.01 * seed, steps)
+        for seed in range(3) for f, score, steps in (("shared", 0.9, 40_000), ("vdn", 0.2, 4_000))
+    ])  # fmt: skip
+    (curves,) = curve_figures(sweep)
+    shared, vdn = curves.panels[0].series
+    x = curves.panels[0].x
+    assert x[-1] == 40_000
+    assert np.isfinite(shared.y[x >= 800]).all()
+    assert np.isfinite(vdn.y[(x >= 80) & (x <= 4_000)]).all()  # it ends where its runs end
+    assert np.isnan(vdn.y[x > 4_000]).all()
+    note = "Not at equal steps: 1 of 1 comparisons"
+    figures = [*score_figures(sweep), curves]
+    assert len(figures) == 5
+    assert all(note in figure.caption for figure in figures)
+    assert "(Platform, discrete, ppo: 4,000 to 40,000)" in curves.caption
+    (table,) = comparison_tables(sweep)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["steps"] == "40,000 and 4,000"
+    assert row["in a word"] == "PPO shared is better than VDN-PPO, at unequal steps."
+    gap = sweep.gap({"factorization": "shared"}, {"factorization": "vdn"})
+    assert sweep.total(gap).unequal
+
+
+def test_lines_side_by_side_are_over_the_same_tasks_or_say_so(tmp_path):
+    def run(label, factorization, seed):
+        c, *rest = platform_run(factorization, seed, 0.5 + 0.01 * seed)
+        c = {**c, "labels": {"environment": label}, "num_envs": len(label)}
+        return c, *rest
+
+    sweep = sweep_of(tmp_path, [
+        run(label, f, seed) for seed in range(3)
+        for label, f in (("a", "shared"), ("bb", "shared"), ("bb", "vdn"), ("ccc", "shared"))
+    ])  # fmt: skip
+    figures = {figure.name: figure for figure in (*score_figures(sweep), *curve_figures(sweep))}
+    (panel,) = figures["curves-by-type-and-family-s"].panels
+    assert panel.title == "PPO, discrete: 1 of 3 tasks"
+    assert [(line.label, line.num_runs) for line in panel.series] == [("Shared", 3), ("VDN", 3)]
+    for name in ("score-intervals-s", "performance-profiles-s"):
+        (panel,) = figures[name].panels
+        lines = panel.dots if name.startswith("score") else panel.series
+        assert [line.label for line in lines] == ["Shared", "VDN (1 of 3 tasks)"]
+    point = figures["compute-versus-score-s"].panels[2].points[1]
+    assert point.label == "VDN-PPO (1 of 3 tasks)"
+
+
+def test_one_seed_has_no_interval_anywhere(tmp_path):
+    sweep = sweep_of(tmp_path, [platform_run(f, 0, 0.5) for f in ("shared", "vdn")])
+    for figure in (*score_figures(sweep), *curve_figures(sweep)):
+        for panel in figure.panels:
+            for item in (*getattr(panel, "dots", ()), *getattr(panel, "points", ())):
+                assert np.isnan(item.low)
+            assert all(line.low is None for line in getattr(panel, "series", ()))
+    assert list(comparison_tables(sweep)) == []
 
 
 def test_a_run_whose_episodes_were_deleted_keeps_its_score(sweep):
     for place, cell in enumerate(sweep.cells):
         for run in cell.runs[place % 2 :]:  # of some cells all runs, of others all but the first
             (run.folder / "episodes.parquet").unlink()
-    assert sweep.mean(factorization="vdn")[0] == pytest.approx(0.9)
+    assert sweep.total(sweep.mean(factorization="vdn")).found.value == pytest.approx(0.9)
     assert sweep.limits == {"Platform": (0.0, 10.0)}
     for cell in sweep.cells:
         for run in cell.runs:
@@ -153,13 +267,16 @@ def test_cells_without_a_curve_are_not_drawn(sweep):
     for cell in sweep.where(view="hybrid"):
         for run in cell.runs:
             (run.folder / "episodes.parquet").unlink()
-    figures = list(curve_figures(sweep))
-    assert [len(figure.panels) for figure in figures] == [1, 1, 1, 1]
-    assert all("2 of 5 cells have no curve" in figure.caption for figure in figures[:3])
-    assert figures[3].title == "Platform, discrete actions"
-    assert "no curve" not in figures[3].caption
+    (figure,) = curve_figures(sweep)  # of one task and one view it says it all
+    assert figure.title == "Platform, discrete actions (s)"
+    assert "no curve" not in figure.caption
+    (run,) = sweep.where(factorization="ar")[0].runs
+    (run.folder / "episodes.parquet").unlink()
+    vars(sweep.where(factorization="ar")[0]).pop("curves")  # as read before
+    (figure,) = curve_figures(sweep)
+    assert "1 of 3 cells have no curve." in figure.caption
     for cell in sweep.where(view="discrete"):
-        vars(cell).pop("curves")  # as read before
+        vars(cell).pop("curves")
         for run in cell.runs:
-            (run.folder / "episodes.parquet").unlink()
+            (run.folder / "episodes.parquet").unlink(missing_ok=True)
     assert list(curve_figures(sweep)) == []

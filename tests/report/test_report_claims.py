@@ -9,6 +9,7 @@ import pytest
 import synthetic
 
 from headwise.report.claims import Claim, Evidence, Measurement, Verdict, all_claims, judge, ledger
+from headwise.report.claims.decoupler import decoupler_claims
 from headwise.report.claims.measurement import of_difference, of_samples
 from headwise.report.decoupler import decouplers_of, last_third, steps_to
 from headwise.report.figures.decoupler import decoupler_figures
@@ -19,8 +20,8 @@ from headwise.report.write import gather
 NOTHING = Evidence((), ())
 
 
-def verdict(value, low, high, seeds=5, share=1.0, only="", allowed=(0.0, math.inf)):
-    found = Measurement(value, low, high, seeds, share, only)
+def verdict(value, low, high, seeds=5, share=1.0, only="", unequal=False, allowed=(0.0, math.inf)):
+    found = Measurement(value, low, high, seeds, share, only, unequal)
     claim = Claim("k", "g", "", "It is so.", "1", "it", *allowed, lambda _: found)
     return judge(claim, NOTHING)
 
@@ -39,6 +40,21 @@ def test_an_undecided_claim_says_how_many_seeds_would_settle_it():
     assert verdict(0.001, -1, 1).note == "too close to call"
 
 
+def test_of_an_interval_that_is_not_symmetric_the_end_across_the_border_counts():
+    # zero is 1 below, and the interval reaches 2 down to it: its 9 upwards are of no matter
+    assert verdict(1, -1, 10, seeds=5).note == "about 20 seeds would settle it"
+    assert verdict(-1, -10, 1, seeds=5).note == "about 20 seeds would settle it"
+    # both borders are crossed, and the upper one by more: 5 * (6 / 2) ** 2
+    both = verdict(2, -1, 8, seeds=5, allowed=(0, 4))
+    assert both.note == "about 45 seeds would settle it"
+
+
+def test_a_comparison_at_unequal_steps_is_marked():
+    assert verdict(2, 1, 3, unequal=True).note == "at unequal steps"
+    note = verdict(1, -1, 3, unequal=True).note
+    assert note == "at unequal steps; about 20 seeds would settle it"
+
+
 def test_too_few_seeds_and_too_few_steps_decide_nothing():
     assert verdict(2, 2, 2, seeds=1).verdict == Verdict.UNDECIDED
     assert "needs at least 3 seeds, has 1" in verdict(2, 2, 2, seeds=1).note
@@ -50,18 +66,20 @@ def test_too_few_seeds_and_too_few_steps_decide_nothing():
     assert (part.verdict, part.note) == (Verdict.MISSING, "so far on 1 of 5 environments")
 
 
-def test_without_runs_no_claim_is_measured():
-    entries = ledger(all_claims(NOTHING), NOTHING)
+def test_without_runs_the_paper_is_not_asked():
+    assert all_claims(NOTHING) == []
+    entries = ledger(list(decoupler_claims()), NOTHING)
     assert len(entries) > 100
     assert {entry.verdict for entry in entries} == {Verdict.MISSING}
     assert all(entry.note and entry.measurement is None for entry in entries)
 
 
-def test_every_claim_is_a_sentence_with_the_papers_number_and_its_own_name():
-    claims = all_claims(NOTHING)
+def test_every_claim_is_a_sentence_with_the_papers_number_and_its_own_name(everything):
+    claims = all_claims(everything)
+    assert len(claims) == 148
     assert max(Counter((claim.key, claim.settings) for claim in claims).values()) == 1
     for claim in claims:
-        assert claim.text.endswith((".", ".)")), claim.key
+        assert claim.text.endswith("."), claim.key
         assert claim.published
         assert claim.quantity
         assert claim.low < claim.high
@@ -85,6 +103,13 @@ def studies(tmp_path_factory):
         "lambdas": synthetic.lambdas(root / "lambdas"),
     }
     return {name: read_store(path) for name, path in made.items()}
+
+
+@pytest.fixture(scope="module")
+def everything(studies, tmp_path_factory):
+    """The decoupler studies, and a sweep of the paper's 220 cells."""
+    sweep = synthetic.sweep(tmp_path_factory.mktemp("sweep") / "s", seeds=3, episodes=120)
+    return gather([*studies.values(), read_store(sweep)])
 
 
 def test_studies_are_known_by_what_varies_in_them(studies):
@@ -119,6 +144,7 @@ def test_the_ledger_of_a_reproduction(studies):
     assert verdict_of("offline-correlation-vdn", "sound") == Verdict.HOLDS
     assert verdict_of("offline-return-qplex", "sound") == Verdict.HOLDS
     assert verdict_of("offline-return-qplex") == Verdict.MISSING  # that study has no such preset
+    assert verdict_of("end-sac-vdn", "sound") == Verdict.HOLDS
     assert verdict_of("end-dqn-vdn", "sound") == Verdict.HOLDS
     assert verdict_of("helps-ppo", "sound") == Verdict.HOLDS
     assert verdict_of("helps-dqn", "sound") in (Verdict.UNDECIDED, Verdict.FAILS)
@@ -148,6 +174,20 @@ def test_cells_that_depart_from_the_paper_are_not_taken_for_its_own(studies):
     ]
 
 
+def test_a_line_of_the_decoupler_ends_where_its_runs_end(tmp_path):
+    runs = [
+        synthetic.decoupler_run("ppo", f, "uniform", seed, 80, steps, labels={"preset": "sound"})
+        for seed in range(2) for f, steps in (("shared", 100_000), ("vdn", 40_000))
+    ]  # fmt: skip
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
+    (study,) = decouplers_of(store.name, store.runs)
+    panel = next(iter(decoupler_figures(study))).panels[0]
+    shared, vdn = panel.series
+    assert panel.x[-1] == 100_000
+    assert np.isfinite(shared.y).all()
+    assert (np.isfinite(vdn.y) == (panel.x <= 40_000)).all()
+
+
 def test_a_smoke_study_decides_nothing(tmp_path):
     store = read_store(synthetic.factorial(tmp_path / "s", seeds=2, steps=4096))
     evidence = gather([store])
@@ -156,10 +196,9 @@ def test_a_smoke_study_decides_nothing(tmp_path):
     assert any("4.1% of the paper's steps" in entry.note for entry in entries)
 
 
-def test_sweep_claims_of_a_made_up_sweep(tmp_path):
-    store = read_store(synthetic.sweep(tmp_path / "s", seeds=3, episodes=120))
-    evidence = gather([store])
-    found = {e.claim.key: e.verdict for e in ledger(all_claims(evidence), evidence)}
+def test_sweep_claims_of_a_made_up_sweep(everything):
+    entries = {e.claim.key: e for e in ledger(all_claims(everything), everything)}
+    found = {key: entry.verdict for key, entry in entries.items()}
     assert found["ar-best"] == Verdict.HOLDS  # made to be best
     assert found["ppo-vdn-best"] == Verdict.FAILS
     assert found["ppo-vdn-discrete"] == Verdict.HOLDS
@@ -168,15 +207,45 @@ def test_sweep_claims_of_a_made_up_sweep(tmp_path):
     assert found["sac-shoot-independent"] == Verdict.FAILS
     assert found["cost-joint-size"] == Verdict.HOLDS
     assert found["cost-joint-latency"] == Verdict.FAILS
-    assert found["critic-gain"] == Verdict.MISSING  # no decoupler in the store
+    assert [found[f"vdn-competitive-{a}"] for a in ("ppo", "sac", "dqn")] == [Verdict.HOLDS] * 3
+    # Continuous SAC was made 0.1 better than every factorization of the others. That discrete
+    # actions have joint ones, which are at 0.3, and it has not, is no merit.
+    assert entries["sac-continuous-best"].measurement.value == pytest.approx(0.1, abs=0.025)
 
 
-def test_a_sweep_of_some_environments_does_not_speak_for_all(tmp_path):
-    some = {name: synthetic.ENVIRONMENTS[name] for name in ("platform",)}
+def test_claims_are_true_for_what_they_say(everything):
+    claims = {claim.key: claim for claim in all_claims(everything)}
+    assert claims["type-or-factorization-sac"].text.startswith("SAC: the action type matters more")
+    assert claims["type-or-factorization-sac"].range_text == "above 1"
+    assert claims["type-or-factorization-dqn"].text.startswith("DQN: the action type matters less")
+    assert claims["type-or-factorization-dqn"].range_text == "0 to 1"
+    assert claims["end-sac-vdn"].range_text == "above 90"  # no interval can be above the best
+
+
+def test_not_to_differ_is_not_to_be_alike(tmp_path):
+    def verdict_of(name, spread):
+        runs = [
+            synthetic.decoupler_run("ppo", "vdn", estimator, seed, 85 + spread * (seed - 2),
+                                    labels={"preset": "sound"})
+            for estimator in ("range", "grad") for seed in range(5)
+        ]  # fmt: skip
+        evidence = gather([read_store(synthetic.write_store(tmp_path / name, name, runs))])
+        (entry,) = (
+            e for e in ledger(all_claims(evidence), evidence) if e.claim.key == "equivalent-vdn"
+        )
+        assert entry.claim.range_text == "-2 to 2"
+        assert abs(entry.measurement.value) < 2
+        return entry.verdict
+
+    # means that differ by less than chance: of runs far apart that says nothing
+    assert verdict_of("apart", 8.0) == Verdict.UNDECIDED
+
+
+def test_a_sweep_of_some_environments_is_not_asked_about_the_paper(tmp_path):
+    some = {name: synthetic.ENVIRONMENTS[name] for name in ("platform", "push")}
     evidence = gather([read_store(synthetic.sweep(tmp_path / "s", 3, 60, some))])
-    found = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
-    assert found["ar-best"].verdict == Verdict.MISSING
-    assert found["ar-best"].note == "so far on 1 of 5 environments"
+    assert len(evidence.sweeps) == 1
+    assert all_claims(evidence) == []
 
 
 def test_numbers_of_a_run_by_hand():

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import synthetic
 
-from headwise.errors import ConfigError
+from headwise.errors import ConfigError, StoreError
 from headwise.report import read_store
+from headwise.report.store import pooled
 
 
 @pytest.fixture
@@ -47,6 +48,55 @@ def test_tables(folder):
     assert table.column("seed").to_pylist() == [3, 1]
 
 
+def test_runs_that_are_not_in_the_plan_are_left_out_unless_asked_for(folder):
+    study = json.loads((folder / "study.json").read_text())
+    kept, dropped, *rest = study["plan"]
+    (folder / "study.json").write_text(json.dumps({**study, "plan": [kept, *rest]}))
+    store = read_store(folder)
+    assert [run.id for run in store] == [kept["id"]]
+    assert (store.num_planned, store.num_beside) == (3, 1)
+    store = read_store(folder, all_runs=True)
+    assert [run.id for run in store] == [kept["id"], dropped["id"]]
+    assert (store.num_planned, store.num_beside) == (4, 0)
+
+
+def test_folders_of_one_study_are_one(tmp_path):
+    runs = [synthetic.decoupler_run("ppo", "vdn", "range", seed, 80.0) for seed in range(4)]
+    configs = [run[0] for run in runs]
+    parts = [
+        synthetic.write_store(tmp_path / "a", "mine", runs[:2], unfinished=configs[2:]),
+        synthetic.write_store(tmp_path / "b", "mine", runs[1:3], unfinished=[configs[0]],
+                              failed=[configs[3]]),
+    ]  # fmt: skip
+    (store,) = pooled(map(read_store, parts))
+    assert (store.name, store.num_planned) == ("mine", 4)
+    assert sorted(run.seed for run in store) == [0, 1, 2]  # the one that is in both counts once
+    assert [failure.config["seed"] for failure in store.failures] == [3]
+
+
+def test_other_studies_of_the_same_name_are_told_apart(tmp_path):
+    stores = [
+        synthetic.write_store(tmp_path / where / "s", "mine",
+                              [synthetic.decoupler_run("ppo", "vdn", "range", seed, 80.0)])
+        for seed, where in enumerate("xyz")
+    ]  # fmt: skip
+    found = pooled([*map(read_store, stores)])
+    names = ["mine (s)", "mine (s 2)", "mine (s 3)"]
+    assert [store.name for store in found] == names
+    assert [run.study for store in found for run in store] == names
+
+
+def test_what_the_action_is_where_no_view_was_asked_for(tmp_path):
+    names = ("ContextualDecoupler", "Platform", "Arm")
+    runs = [
+        (synthetic.config(env, "ppo", "vdn", 0, 10, view=None), ([10], [1.0]), {},
+         {"final_return": 1.0})
+        for env in names
+    ]  # fmt: skip
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
+    assert [run.view for run in store] == ["discrete", "hybrid", "as it is"]
+
+
 def test_names_of_estimators(tmp_path):
     runs = [
         synthetic.decoupler_run("ppo", f, "range", 0, 1.0, settings={"importance": name})
@@ -62,7 +112,7 @@ def test_a_folder_without_a_study(tmp_path):
 
 
 def test_a_study_that_has_not_begun(tmp_path):
-    (tmp_path / "study.json").write_text(json.dumps({"name": "new", "plan": []}))
+    (tmp_path / "study.json").write_text(json.dumps({"name": "new", "version": 1, "plan": []}))
     assert read_store(tmp_path).runs == ()
 
 
@@ -72,6 +122,22 @@ def test_a_broken_file_is_named(folder, name):
     (run.folder / name).write_bytes(b"{ nonsense")
     with pytest.raises(ConfigError, match=name.replace(".", r"\.") + ".*Delete the run's folder"):
         read_store(folder).runs[0].episodes()
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{ nonsense", '{"version": 1}', '{"plan": {}}', '{"plan": [{"seed": 1}]}']
+)
+def test_a_broken_plan_costs_no_run(folder, text):
+    (folder / "study.json").write_text(text)
+    with pytest.raises(StoreError, match=r"study\.json.*Delete that file and run the study again"):
+        read_store(folder)
+
+
+def test_a_configuration_that_lacks_something_is_named(folder):
+    run = read_store(folder).runs[0]
+    (run.folder / "config.json").write_text(json.dumps({"env": "Platform", "seed": 0}))
+    with pytest.raises(ConfigError, match=r"config\.json; got .*no algorithm, no factorization"):
+        read_store(folder)
 
 
 def test_episodes_may_be_deleted(folder):

@@ -74,7 +74,11 @@ def test_scores_and_comparisons(tmp_path):
     row = dict(zip(table.columns, table.rows[0], strict=True))
     cell = cells_of(store)[0]
     assert row["mean"] == pytest.approx(float(np.mean([run.score for run in cell.runs])))
-    assert row["low"] <= row["IQM"] <= row["high"]
+    # Student's interval of four seeds: the mean and 3.182 standard errors to either side
+    reach = 3.182 * cell.scores.std(ddof=1) / 2
+    assert (row["low"], row["high"]) == pytest.approx(
+        (row["mean"] - reach, row["mean"] + reach), 1e-3
+    )
 
     (sweep,) = sweeps_of("paper", store)
     (pairs,) = comparison_tables(sweep)
@@ -84,3 +88,26 @@ def test_scores_and_comparisons(tmp_path):
     assert (pair["tasks"], pair["seeds"]) == (6, 4)
     assert pair["difference"] == pytest.approx(0.5 - 0.8, abs=0.1)
     assert pair["in a word"] == "PPO AR is better than PPO shared."
+
+
+def test_seeds_to_settle_are_never_fewer_than_did_not(tmp_path):
+    store = read_store(synthetic.sweep(tmp_path / "s", 5, 60, {
+        name: synthetic.ENVIRONMENTS[name] for name in ("platform",)
+    }))  # fmt: skip
+    (sweep,) = sweeps_of("paper", store)
+    (pairs,) = comparison_tables(sweep)
+    rows = [dict(zip(pairs.columns, row, strict=True)) for row in pairs.rows]
+    open_ones = [row for row in rows if row["in a word"] == "No telling yet."]
+    assert 0 < len(open_ones) < len(rows)
+    for row in rows:
+        settled = row["p (Holm)"] < 0.05
+        assert (row["seeds to settle"] is None) == settled
+        assert settled or row["seeds to settle"] == "> 100,000" or row["seeds to settle"] > 5
+
+
+def test_a_single_seed_has_no_interval(tmp_path):
+    some = {"platform": synthetic.ENVIRONMENTS["platform"]}
+    store = read_store(synthetic.sweep(tmp_path / "s", 1, 60, some))
+    table = score_table("paper", cells_of(store))
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["seeds"], row["low"], row["high"], row["sd"]) == (1, None, None, None)

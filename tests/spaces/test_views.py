@@ -79,6 +79,20 @@ def test_conditions_follow_their_head_into_the_continuous_view():
     np.testing.assert_array_equal(view.spec.active(actions), native.active(view.to_native(actions)))
 
 
+@pytest.mark.parametrize("options", range(2, 60))
+def test_at_the_edges_of_options_too(options):
+    """The number 2 k / n - 1 rounds to either side of option k; so may those next to it."""
+    names = tuple(f"head_{i}" for i in range(options + 1))
+    conditions = (None, *(Condition(0, k, k + 1) for k in range(options)))
+    native = ActionSpec(names, (Choice(options), *[Range(0, 1)] * options), conditions)
+    view = View(native, "continuous")
+    edges = 2.0 * np.arange(options + 1) / options - 1.0
+    near = [edges, edges.astype(np.float32), *(np.nextafter(edges, end) for end in (-2, 2))]
+    actions = np.zeros((4 * (options + 1), options + 1))
+    actions[:, 0] = np.concatenate(near).clip(-1.0, 1.0)
+    np.testing.assert_array_equal(view.spec.active(actions), native.active(view.to_native(actions)))
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

@@ -161,6 +161,7 @@ def test_what_is_no_archive_is_refused(store, tmp_path):
             changed(path, config=[None, *configs[1:]]),
             changed(path, config=[json.dumps(by_hand), *configs[1:]]),
             changed(path, result=["no json", None, None, None]),
+            changed(path, result=["[1]", None, None, None]),
             changed(path, curve=[[1.0, 2.0], None, None, None]),
         ]
     ):
@@ -178,9 +179,10 @@ def test_what_is_no_archive_is_refused(store, tmp_path):
 
 def test_a_run_that_cannot_be_read_is_named(store, tmp_path):
     run = store.plan()[0]
-    (store.runs / run.id / "result.json").write_text("{")
-    with pytest.raises(StoreError, match=rf"cannot read .*{run.id}.*Delete the run's folder"):
-        archived(store)
+    for text in ("{", "[1]", ""):
+        (store.runs / run.id / "result.json").write_text(text)
+        with pytest.raises(StoreError, match=rf"cannot read .*{run.id}.*Delete the run's folder"):
+            archived(store)
     assert not (tmp_path / "x.parquet").exists()
 
 
@@ -200,7 +202,7 @@ def test_an_archive_is_replaced_whole(store, tmp_path):
         assert read_archive(path).num_finished == 2
         assert [p.name for p in path.parent.iterdir()] == ["x.parquet"]
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match=r"cannot write .*x.parquet; got .*--out"):
         write_archive(store, tmp_path / "file" / "x.parquet")
 
 
@@ -217,6 +219,7 @@ def test_a_restored_curve_that_was_changed_is_told(store, tmp_path):
 def test_a_leftover_that_cannot_be_read_is_told(store):
     leftover = store.runs / ("0" * 16)
     leftover.mkdir()
-    (leftover / "config.json").write_text("{")
-    with pytest.raises(StoreError, match=r"no JSON; got .*Delete the folder"):
-        archived(store)
+    for text, why in (("{", "Expecting property name"), ("{}", "not complete"), ("[]", "no JSON")):
+        (leftover / "config.json").write_text(text)
+        with pytest.raises(StoreError, match=rf"config.json; got .*{why}.*Delete the run's folder"):
+            archived(store)

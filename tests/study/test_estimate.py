@@ -1,5 +1,6 @@
 """What a study will cost: by finished runs where there are some, by trying where there are none."""
 
+import json
 import time
 
 import pytest
@@ -16,7 +17,9 @@ def test_finished_runs_tell_the_cost_of_their_cell(tmp_path, monkeypatch):
     conduct(study, tmp_path, Options(executor="inline", only="seed0"))
     store = Store(tmp_path)
     monkeypatch.setattr(module, "measured_seconds", lambda *words: pytest.fail("no need to try"))
-    costs = estimate(study.runs(), store, 16, 2)
+    left = [run for run in study.runs() if run.seed]
+    costs, hopeless = estimate(study.runs(), left, store, 16, 2)
+    assert hopeless == []
     assert [(c.environment, c.algorithm, c.runs, c.steps) for c in costs] == [
         ("shoot", "dqn", 2, 128),
         ("shoot", "ppo", 2, 128),
@@ -35,9 +38,42 @@ def test_unknown_cells_are_tried_once_each(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "measured_seconds", measured)
     runs = tiny_study(seeds=4).runs()
-    costs = estimate(runs, Store(tmp_path), max_members=2, workers=1)
+    costs, _ = estimate(runs, runs, Store(tmp_path), max_members=2, workers=1)
     assert tried == [2, 2]  # two populations of each cell, one of them tried
     assert [c.seconds for c in costs] == pytest.approx([20.0, 20.0])
+
+
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [
+        ({}, True),
+        ({"device": "cpu"}, True),
+        ({"device": "cuda"}, False),
+        ({"device": "cuda:1"}, False),
+        ({"float32_products": "medium"}, False),
+    ],
+)
+def test_only_runs_of_such_a_device_and_such_products_tell_the_cost(
+    tmp_path, monkeypatch, made, counts
+):
+    """A run restored from a GPU says nothing of what the next one takes here."""
+    study = tiny_study(seeds=2, cells=[tiny_cell()])
+    conduct(study, tmp_path, Options(executor="inline", only="seed0"))
+    store, (first, second) = Store(tmp_path), study.runs()
+    path = store.runs / first.id / "fingerprint.json"
+    path.write_text(json.dumps(store.fingerprint(first.id) | made))
+    monkeypatch.setattr(module, "measured_seconds", lambda pack, device: 1234.0)
+    ((cost,), _) = estimate([first, second], [second], store, 16, 1)
+    assert (cost.seconds != 1234.0) is counts
+
+
+def test_a_cell_that_cannot_be_built_is_named_and_the_others_are_measured(tmp_path):
+    cells = [tiny_cell(), tiny_cell("sac", "joint"), tiny_cell("ppo", "shared")]
+    runs = tiny_study(seeds=2, cells=cells).runs()
+    costs, (hopeless,) = estimate(runs, runs, Store(tmp_path), max_members=1, workers=1)
+    assert [(c.algorithm, c.runs) for c in costs] == [("dqn", 2), ("ppo", 2)]
+    assert (hopeless.cell, hopeless.runs) == ("shoot/hybrid/sac/joint", 2)
+    assert "joint factorization needs options" in hopeless.why
 
 
 @pytest.mark.parametrize("algorithm", ["dqn", "ppo"])

@@ -88,6 +88,50 @@ def test_a_checkpoint_is_the_member_that_was_trained(tmp_path, loops, algorithm,
         assert not any(np.array_equal(units, other) for other in acted[:k])
 
 
+@pytest.mark.parametrize("switches", [("obs",), ("reward",), ("obs", "reward")])
+@pytest.mark.parametrize("algorithm", ["ppo", "sac"])
+def test_what_a_member_normalises_by_is_kept(tmp_path, loops, algorithm, switches):
+    on = {f"normalise_{what}": True for what in switches}
+    study = tiny_study(cells=[tiny_cell(algorithm, "shared")], seeds=3).change(**on)
+    conduct(study, tmp_path, KEEP)
+    ((_, loop),) = loops
+    learned = loop.normaliser.state_dict()
+    for member, run in enumerate(study.runs()):
+        agent = Agent.load(Store(tmp_path).checkpoint(run.id))
+        state = agent.loop.normaliser.state_dict()
+        assert state.keys() == learned.keys()
+        for name, x in select_members(learned, [member]).items():
+            assert torch.equal(state[name], x), name
+        expected = agent.face.act(Player(loop).act_alone(ROWS, member), batched=True)
+        np.testing.assert_equal(agent.predict(ROWS, deterministic=True), expected)
+        agent.close()
+
+
+def test_a_run_that_normalises_is_what_an_agent_is_that_does(tmp_path):
+    cell = tiny_cell("ppo", "vdn")
+    study = tiny_study(cells=[cell], seeds=2).change(normalise_obs=True, normalise_reward=True)
+    conduct(study, tmp_path, KEEP)
+    config, factorization = cell.configs()
+    agent = Agent(
+        config,
+        "HybridShoot",
+        factorization=factorization,
+        seeds=2,
+        num_envs=4,
+        view="hybrid",
+        normalise_obs=True,
+        normalise_reward=True,
+    ).learn(64, progress=False)
+    for member, run in enumerate(study.runs()):
+        kept = Agent.load(Store(tmp_path).checkpoint(run.id))
+        mine = agent.member(member).loop.state_dict()
+        for part in ("learner", "normaliser"):
+            theirs = kept.loop.state_dict()[part]
+            assert all(torch.equal(theirs[name], x) for name, x in mine[part].items())
+        kept.close()
+    agent.close()
+
+
 def test_it_is_an_agent_like_any_other(tmp_path):
     study = tiny_study(cells=[tiny_cell("ppo", "vdn")], seeds=1)
     conduct(study, tmp_path / "study", KEEP)

@@ -1,16 +1,13 @@
 """The whole sweep of the paper with tiny budgets: 220 cells in the store, and in the report."""
 
 import csv
-from pathlib import Path
 
 from headwise.report.write import write_report
 from headwise.study import Options, Store, conduct, load_study
 
-PAPER = Path(__file__).parents[2] / "studies" / "paper.py"
-
 
 def test_every_cell_runs(tmp_path):
-    study = load_study(PAPER, smoke=True)
+    study = load_study("paper", smoke=True)
     summary = conduct(study, tmp_path / "store", Options(executor="inline"))
     assert (summary.asked, summary.finished, summary.failed) == (220, 220, 0)
     store = Store(tmp_path / "store")

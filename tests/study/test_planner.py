@@ -116,6 +116,14 @@ def test_only_takes_several_patterns_each_of_which_must_fit_some_run():
         choose(runs, only="ppo,nothing")
 
 
+def test_a_comma_too_many_chooses_nothing_more():
+    runs = tiny_study(seeds=3).runs()
+    assert choose(runs, only="ppo,") == choose(runs, only=" ppo , ") == choose(runs, only="ppo")
+    for only in ("", ",", " , "):
+        with pytest.raises(ConfigError, match="no pattern"):
+            choose(runs, only=only)
+
+
 def test_a_pack_can_be_taken_apart():
     pack = Pack(tiny_study(seeds=2).runs())
     assert [part.runs for part in pack.alone()] == [(run,) for run in pack.runs]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_imports import HEADS, STUDY
 from tiny_study import contents, tiny_cell, tiny_study
 
 from headwise import ConfigError
@@ -107,20 +108,23 @@ def test_ray_that_is_not_installed_is_told(monkeypatch):
 
 LOCAL = """
 import sys
-sys.path.insert(0, sys.argv[1])
-from test_ray_executor import tiny_study
-from headwise.study import Options, conduct
+from headwise.study import Options, conduct, load_study
 
 if __name__ == "__main__":
-    print(conduct(tiny_study(seeds=1), sys.argv[2], Options(executor="ray", workers=1)).finished)
+    study = load_study(sys.argv[1])
+    print(conduct(study, sys.argv[2], Options(executor="ray", workers=1)).finished)
 """
 
 
-def test_without_an_address_one_is_started_here(tmp_path):
-    script = tmp_path / "local.py"
+def test_without_an_address_one_is_started_here_and_its_workers_run_the_studys_file(tmp_path):
+    script, folder = tmp_path / "local.py", tmp_path / "mine"
     script.write_text(LOCAL)
+    folder.mkdir()
+    (folder / "own.py").write_text(HEADS.format(name="own") + STUDY)
+    (folder / "beside.py").write_text(HEADS.format(name="beside"))
+    (folder / "lies_beside.py").write_text("")
     done = subprocess.run(
-        [sys.executable, script, Path(__file__).parent, tmp_path / "ray"],
+        [sys.executable, script, folder / "own.py", tmp_path / "ray"],
         capture_output=True,
         text=True,
         check=False,

@@ -83,6 +83,17 @@ def test_a_setting_that_was_added_leaves_runs_what_they_were():
     assert other.run(0).id != before.run(0).id
 
 
+@pytest.mark.parametrize("name", ["normalise_obs", "normalise_reward"])
+def test_switches_that_were_added_leave_runs_what_they_were(name):
+    assert name not in RUN.to_json()
+    on = replace(RUN, **{name: True})
+    assert on.to_json() == {**RUN.to_json(), name: True}
+    assert on.id != RUN.id
+    assert replace(RUN, **{name: False}).id == RUN.id
+    for run in (RUN, on):
+        assert Run.from_json(json.loads(json.dumps({"id": run.id, **run.to_json()}))) == run
+
+
 def test_one_and_one_point_zero_are_the_same_run():
     assert tiny_cell(gamma=1).run(0).id == tiny_cell(gamma=1.0).run(0).id
 

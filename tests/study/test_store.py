@@ -11,7 +11,8 @@ import pytest
 from tiny_study import tiny_study
 
 from headwise import ConfigError
-from headwise.errors import StoreError
+from headwise.errors import HeadwiseError, StoreError
+from headwise.report.store import read_store
 from headwise.study import Store, files
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
 
@@ -126,6 +127,56 @@ def test_no_study_and_a_newer_one_are_told_apart(tmp_path, store):
     path.write_text("{")
     with pytest.raises(StoreError, match="no JSON"):
         store.study()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "null",
+        "{}",
+        '{"version": 1}',
+        '{"version": 1, "name": "tiny", "plan": {}}',
+        '{"version": 1, "name": "tiny", "plan": [1]}',
+        '{"version": 1, "name": "tiny", "plan": [{}]}',
+        '{"version": "1", "name": "tiny", "plan": []}',
+    ],
+)
+def test_a_plan_that_is_none_is_told_to_everyone_who_reads_it(store, text):
+    (store.folder / "study.json").write_text(text)
+    for read in (store.plan, lambda: read_store(store.folder)):
+        with pytest.raises(HeadwiseError, match=r"study.json.*Delete that file"):
+            read()
+
+
+def test_a_report_does_not_read_another_layout(store):
+    data = {**store.study(), "version": 2}
+    (store.folder / "study.json").write_text(json.dumps(data))
+    with pytest.raises(StoreError, match="another layout; got 2; allowed: 1"):
+        read_store(store.folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("result.json", "{"),
+        ("result.json", "[1]"),
+        ("fingerprint.json", None),
+        ("episodes.parquet", "PAR1"),
+        ("metrics.parquet", "PAR1"),
+        ("config.json", None),
+        ("config.json", "{}"),
+    ],
+)
+def test_what_cannot_be_read_of_a_run_is_told_with_its_path(store, name, text):
+    store.put(result())
+    path = store.runs / RUN.id / name
+    path.unlink() if text is None else path.write_text(text)
+    asked = {"episodes.parquet": store.curve, "config.json": store.curve}
+    asked |= {n: getattr(store, n.partition(".")[0]) for n in ("result.json", "fingerprint.json")}
+    with pytest.raises(StoreError, match=rf"cannot read {path}; got .+ Delete the run's folder"):
+        asked.get(name, store.metrics)(RUN.id)
 
 
 @pytest.mark.parametrize("call", range(1, 9))

@@ -82,6 +82,7 @@ def test_labels_are_conditions_too():
         (lambda: grid().without(algorithm="sac"), "no cell"),
         (lambda: grid().change(algo="ppo"), "Did you mean 'algorithm'"),
         (lambda: grid(steps=0).runs(), "steps"),
+        (lambda: grid(normalise_obs=1).runs(), "normalise_obs is a switch"),
         (lambda: grid(seeds=()).runs(), "no seeds"),
         (lambda: grid(seeds=(-1,)).runs(), "seed"),
         (lambda: grid(seeds=(1, 1)).runs(), "same run twice"),
@@ -93,6 +94,23 @@ def test_labels_are_conditions_too():
 def test_mistakes_are_refused_before_anything_runs(make, message):
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+def test_switches_are_set_for_all_or_for_some():
+    study = grid(normalise_reward=True).change(algorithm="ppo", normalise_obs=True)
+    for cell in study.without(factorization="joint", view="hybrid").cells:
+        run = cell.run(0)
+        assert (run.normalise_obs, run.normalise_reward) == (cell.algorithm == "ppo", True)
+
+
+def test_labels_may_be_numbers():
+    study = tiny_study().change(algorithm="ppo", labels={"width": 8})
+    assert study.cells[1].title == "shoot/hybrid/ppo/shared/8"
+    assert study.cells[1].run(0).name == "shoot/hybrid/ppo/shared/8/seed0"
+    for wanted in (8, "8", (8, 9)):
+        assert [cell.algorithm for cell in study.without(width=wanted).cells] == ["dqn"]
+    with pytest.raises(ConfigError, match=r"ppo/shared/8: steps is no count"):
+        study.change(steps=0, width=8).runs()
 
 
 def test_labels_alone_do_not_make_another_run():

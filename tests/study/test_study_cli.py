@@ -1,12 +1,13 @@
 """`headwise study`: run, status, export, as a user types them."""
 
+import errno
 import json
 import shutil
 
 import pytest
 
 from headwise.cli import main
-from headwise.study import Store
+from headwise.study import Store, files
 
 STUDY = """
 from headwise.study import Study
@@ -49,6 +50,64 @@ def test_run_status_and_export(here, capsys):
     assert call("export", "mine", "--format", "marl-eval", "--out", "out/curves.json") == 0
     curves = json.loads((here / "out/curves.json").read_text())
     assert set(curves["HybridShoot"]["HybridShoot/hybrid"]) == {"dqn/vdn", "dqn/shared"}
+
+
+def test_a_study_is_found_by_its_file_and_its_name_wherever_its_folder_is_asked_for(here, capsys):
+    other = STUDY.replace('"mine"', '"yours"')
+    (here / "other.py").write_text(other)
+    (here / "studies" / "third.py").write_text(other)
+    assert call("run", "other.py", "--executor", "inline", "--only", "vdn*seed0") == 0
+    for named in ("yours", "runs/yours", "other.py", "third", "studies/third.py"):
+        capsys.readouterr()
+        assert call("export", named) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 5
+
+
+def test_what_cannot_be_written_is_one_message_and_leaves_what_was_there(here, capsys, monkeypatch):
+    assert call("run", "mine", "--executor", "inline", "--only", "vdn*seed0") == 0
+    (here / "file").write_text("")
+    for words in (
+        ("export", "mine", "--out", "file/x.csv"),
+        ("archive", "mine", "--out", "/proc/x"),
+    ):
+        assert call(*words) == 2
+        assert "cannot write" in capsys.readouterr().err
+    (here / "x.csv").write_text("before")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    assert call("export", "mine", "--out", "x.csv") == 2
+    assert "cannot write x.csv; got No space left on device" in capsys.readouterr().err
+    assert (here / "x.csv").read_text() == "before"
+    assert not [path for path in here.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("result.json", ("export", "mine")),
+        ("result.json", ("run", "mine", "--dry-run")),
+        ("episodes.parquet", ("export", "mine", "--format", "marl-eval")),
+        ("config.json", ("export", "mine", "--format", "marl-eval")),
+    ],
+)
+def test_a_damaged_run_is_one_message(here, capsys, name, words):
+    assert call("run", "mine", "--executor", "inline", "--only", "vdn*seed0") == 0
+    (path,) = (here / "runs/mine/runs").glob(f"*/{name}")
+    path.write_text("[1]")
+    capsys.readouterr()
+    assert call(*words) == 2
+    assert f"cannot read {path.relative_to(here)}" in one_line(capsys)
+
+
+def test_studies_are_listed(here, capsys):
+    (here / "studies" / "mine.py").write_text('"""What is mine?"""\n')
+    assert call("list") == 0
+    said = capsys.readouterr().out
+    assert "What is mine?" in said
+    assert "lambda_sweep" in said
 
 
 def test_archive_and_restore(here, capsys):
@@ -132,6 +191,22 @@ def test_products_are_rounded_as_told_and_what_is_missing_is_said(here, capsys):
     assert {store.fingerprint(r.id)["float32_products"] for r in store.plan()} == {"high"}
 
 
+def test_a_dry_run_tells_what_would_fail_and_leaves_what_has_failed(here, capsys):
+    mixed = STUDY.replace('"vdn", "shared"', '"vdn", "joint"').replace('["dqn"]', '["dqn", "sac"]')
+    (here / "studies" / "mine.py").write_text(mixed)
+    words = ("run", "mine", "--executor", "inline")
+    assert call(*words, "--dry-run") == 1
+    said = one_line(capsys)
+    assert "8 runs in 4 populations, 8 to do" in said
+    assert "would fail: HybridShoot/hybrid/sac/joint, 2 runs: the joint factorization" in said
+    assert call(*words) == 1
+    capsys.readouterr()
+    assert call(*words, "--dry-run") == 0
+    assert "0 to do; 2 have failed and are left alone without --retry-failed" in one_line(capsys)
+    assert call(*words, "--dry-run", "--retry-failed") == 1
+    assert "2 to do; 2 have failed and are tried again" in one_line(capsys)
+
+
 def test_failures_set_the_exit_status_and_are_explained(here, capsys):
     broken = STUDY.replace('"batch_size": 8', '"batch_size": 8, "temperature": 0.1')
     (here / "studies" / "mine.py").write_text(broken.replace('"shared"', '"qplex"'))
@@ -149,8 +224,13 @@ def test_failures_set_the_exit_status_and_are_explained(here, capsys):
         (("run", "mein"), "Did you mean 'mine'"),
         (("run", "mine", "--shard", "5/2"), "a shard is"),
         (("run", "mine", "--args", "stepps=3"), "Did you mean 'steps'"),
-        (("run", "mine", "--args", "steps"), "needs a value"),
+        (("run", "mine", "--args", "steps"), "no argument of a study; got steps"),
+        (("run", "mine", "--only", ","), "no pattern"),
         (("status", "nowhere"), "no study in nowhere"),
+        (("status", "nowhere.py"), "no such study"),
+        (("status", "studies/mine.py"), "'mine' has no folder yet"),
+        (("export", "mine"), "`headwise study run mine` makes it"),
+        (("archive", "mine"), "'mine' has no folder yet"),
     ],
 )
 def test_mistakes_are_one_message(here, capsys, words, message):

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import math
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from headwise import ConfigError
 from headwise.algorithms.sac import SAC
 from headwise.envs.make import make_vec
 from headwise.study import Options, Store, Study, conduct, load_study
-from headwise.study.load import find_study
 from headwise.study.planner import pack_runs
+from headwise.study.source import SHIPPED, find_study, question_of, study_files
 
-STUDIES = Path(__file__).parents[2] / "studies"
+RESULTS_FOLDER = Path(__file__).parents[2] / "results"
 CELLS = {  # and seeds
     "decoupler_factorial": (14, 16),
     "decoupler_cross_family": (14, 5),
@@ -37,12 +38,21 @@ NAMES = {"learning": "learning-ppo"}
 
 
 @pytest.fixture(autouse=True)
-def at_the_root(monkeypatch):
-    monkeypatch.chdir(STUDIES.parent)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    """They come with the library, so they are there wherever one is."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
 
 
 def test_all_are_listed_here():
-    assert {path.stem for path in STUDIES.glob("*.py")} == {*CELLS, "decoupler_cells"}
+    assert set(study_files()) == set(CELLS)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_each_says_what_it_asks(name):
+    path = find_study(name)
+    assert path == SHIPPED / f"{name}.py"
+    assert len(question_of(path)) > 20
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -52,6 +62,7 @@ def test_plans(name):
     title = NAMES.get(name, name)
     assert (study.name, len(study.cells), len(study.seeds)) == (title, cells, seeds)
     assert len({run.id for run in study.runs()}) == cells * seeds
+    assert str(SHIPPED) not in sys.path  # `import demo` is nobody's business
     smoke = load_study(name, smoke=True)
     assert smoke.name == f"{title}-smoke"
     assert len(smoke.cells) == cells
@@ -295,14 +306,14 @@ RESULTS = {
 
 
 def test_all_results_are_listed_here():
-    tables = {path.stem for path in (STUDIES.parent / "results").glob("*.csv")}
+    tables = {path.stem for path in RESULTS_FOLDER.glob("*.csv")}
     assert tables == {*RESULTS, "claims"}
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_are_of_the_runs_that_the_studies_plan(name):
     """A default that changes makes other runs; then studies must say what they were run with."""
-    with (STUDIES.parent / "results" / f"{name}.csv").open(newline="") as file:
+    with (RESULTS_FOLDER / f"{name}.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     seeds = max(int(row["seed"]) for row in rows) + 1
     planned = {
@@ -318,7 +329,7 @@ def test_results_are_of_the_runs_that_the_studies_plan(name):
 
 
 def test_a_study_is_found_by_name_and_by_path(tmp_path):
-    assert find_study("paper") == Path("studies/paper.py")
+    assert find_study("paper") == SHIPPED / "paper.py"
     mine = tmp_path / "mine.py"
     mine.write_text(
         "from headwise.study import Study\n"
@@ -331,6 +342,39 @@ def test_a_study_is_found_by_name_and_by_path(tmp_path):
     mine.write_text("x = 1\n")
     with pytest.raises(ConfigError, match="defines no study"):
         load_study(mine)
+
+
+def test_a_study_of_ones_own_hides_a_shipped_one_of_that_name():
+    own = Path("studies/paper.py")
+    own.parent.mkdir()
+    own.write_text("")
+    Path("studies/_part_of_others.py").write_text("")
+    assert find_study("paper") == own
+    assert find_study("demo") == SHIPPED / "demo.py"
+    assert set(study_files()) == set(CELLS)
+    assert question_of(own) == ""
+
+
+BROKEN = {
+    "x = (": r"mine.py cannot be loaded; got SyntaxError: .*line 1",
+    "import nosuchmodule": "at line 1; got ModuleNotFoundError: No module named 'nosuchmodule'",
+    "x = 1\ny = z": "at line 2; got NameError: name 'z' is not defined",
+    "def make():\n    return 1 / 0": "at line 2; got ZeroDivisionError",
+    "def make(steps: int, seeds=3): ...": "must be told its argument 'steps'; allowed: int.*--args",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_file_that_cannot_be_run_says_where(tmp_path, text):
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(ConfigError, match=BROKEN[text]):
+        load_study(tmp_path / "mine.py")
+
+
+def test_mistakes_of_a_study_are_told_as_they_are(tmp_path):
+    (tmp_path / "mine.py").write_text("from headwise.study import Study\nStudy('a/b')\n")
+    with pytest.raises(ConfigError, match="a study needs a name"):
+        load_study(tmp_path / "mine.py")
 
 
 def test_a_study_may_say_nothing_of_its_arguments(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_study import tiny_study
+from tiny_study import tiny_cell, tiny_study
 
 from headwise.cli.study import main
 from headwise.study import Options, Store, conduct, estimate, place
@@ -26,7 +26,7 @@ def timed(monkeypatch):
         return {"cpu": 8.0, "cuda": 3.0}[device]
 
     monkeypatch.setattr(place, "measured_seconds", measured_seconds)
-    monkeypatch.setattr(place.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(place, "usable_cores", lambda: 2)
     return tried
 
 
@@ -58,9 +58,17 @@ def test_a_population_of_each_algorithm_is_tried_on_both(tmp_path, with_gpu, tim
     assert (executor, device) == ("streams", "cuda")
     assert why == "device cuda: 1.3 times as fast as cpu, as measured now"
     assert sorted(timed) == [("dqn", "cpu"), ("dqn", "cuda"), ("ppo", "cpu"), ("ppo", "cuda")]
-    monkeypatch.setattr(place.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(place, "usable_cores", lambda: 4)
     assert found(Store(tmp_path))[:2] == ("local", "cpu")
     assert found(Store(tmp_path), "inline")[:2] == ("inline", "cuda")  # one process, one core
+
+
+def test_what_cannot_be_built_is_not_tried(tmp_path, with_gpu, timed):
+    cells = [tiny_cell("sac", "joint"), tiny_cell("sac", "ar"), tiny_cell("ppo", "joint")]
+    runs = tiny_study(cells=cells).runs()
+    assert choose_place(None, "auto", runs, Store(tmp_path), 16).device == "cuda"
+    assert sorted(timed) == [("sac", "cpu"), ("sac", "cuda")]
+    assert choose_place(None, "auto", runs[-2:], Store(tmp_path), 16) == ("local", "cpu", "")
 
 
 def test_a_study_keeps_to_where_it_began(tmp_path, monkeypatch, timed):
@@ -73,7 +81,7 @@ def test_a_study_keeps_to_where_it_began(tmp_path, monkeypatch, timed):
 
 def test_it_is_said(tmp_path, with_gpu, timed, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(place.os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(place, "usable_cores", lambda: 64)
     (tmp_path / "mine.py").write_text(
         "from headwise.study import Environment, Study\n"
         "study = Study.grid('mine', environments=[Environment('HybridShoot')], "

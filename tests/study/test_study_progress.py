@@ -41,6 +41,13 @@ def test_a_terminal_gets_a_bar_and_a_file_gets_lines(tmp_path):
         assert ("ETA" in text.getvalue()) is terminal
 
 
+def test_where_nothing_is_left_to_do_one_line_will_do():
+    text = io.StringIO()
+    with ConsoleProgress("it", Console(file=text, width=200)) as progress:
+        progress.begin([], total=4)
+    assert text.getvalue() == "it: 4/4 runs\n"
+
+
 def test_failures_are_named_when_they_happen():
     text = io.StringIO()
     run = tiny_study().runs()[0]

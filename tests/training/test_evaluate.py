@@ -5,8 +5,9 @@ from gymnasium import spaces
 from small_agents import Countdown, small_agent, states_equal
 
 import headwise as hw
+from headwise.averages import interquartile_mean
 from headwise.training import evaluate as module
-from headwise.training.evaluate import fresh_seeds, interquartile_mean
+from headwise.training.evaluate import fresh_seeds
 
 
 def evaluation(returns, seeds=None):

@@ -36,6 +36,7 @@ def test_steps_come_back_in_order_and_the_next_rollout_begins_anew():
         assert batch.next_obs[1, :, 2, 0].tolist() == [first + 1, first + 2, first + 3]
         assert torch.equal(batch.extra["log_prob"], -batch.obs)
         assert batch.legal is None
+        assert batch.next_legal is None
 
 
 def test_what_was_added_is_copied():

@@ -73,6 +73,8 @@ class RolloutBatch(NamedTuple):
     legal: Tensor | None
     extra: dict[str, Tensor]
     """What the algorithm asked to keep when it acted."""
+    next_legal: Tensor | None = None
+    """Which options are legal in the true successor, where some are not."""
 
 
 class ReplayBatch(NamedTuple):

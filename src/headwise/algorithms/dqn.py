@@ -63,7 +63,8 @@ class DQN(OffPolicyConfig):
     loss: Literal["squared", "huber"] = "squared"
     """The loss of an error."""
     temperature: float = 0.0
-    """Above 0: soft values, and a policy that is a softmax of what options are worth."""
+    """Above 0 a target is the soft value of the next state: that of a policy that is a softmax of
+    what options are worth, with its entropy. Acting is by the best option in any case."""
     munchausen: float = 0.0
     """Weight of the scaled log-policy that is added to the reward; needs a temperature."""
     munchausen_floor: float = -1.0
@@ -131,7 +132,7 @@ class DQNLearner:
             config.member_values("epsilon", task.keys),
             config.epsilon_share * task.total_steps,
         )
-        self._sums_columns = kind.name == "independent"
+        self._sums_columns = kind.sums_head_losses
 
     def _blueprint(self, task: Task) -> Blueprint:
         # Both networks are built from the same numbers, so the target begins as a copy.
@@ -230,6 +231,8 @@ class DQNLearner:
         log_policy, columns = self.target.soft_heads(batch.obs, temperature, batch.legal)
         options = self.online.options(batch.action)
         bonus = temperature * chosen(log_policy, options)
+        if bonus.shape[-1] == self.layout.num_heads:  # a joint action is one column, always in use
+            bonus = self.layout.used(bonus, batch.action)
         if columns.shape[-1] == 1:
             bonus = bonus.sum(-1, keepdim=True)
         return self.config.munchausen * bonus.clamp(self.config.munchausen_floor, 0.0)

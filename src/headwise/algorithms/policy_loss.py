@@ -40,6 +40,8 @@ class PolicyTerms(NamedTuple):
 class PolicyLoss:
     """Minus the clipped surrogate and the weighted entropy, plus penalties.
 
+    Penalties hold the policy in all states seen, also in those where no transition took place.
+
     Args:
         config: The settings.
         actor: The policy.
@@ -72,6 +74,10 @@ class PolicyLoss:
         )
         """Whether one call of the compiled module, or one kernel, does it all."""
         self._groups_ranges = self.ratio == "ranges_joint" and layout.num_ranges > 1
+        # The ratio that each head has a part in, (H,), if Ranges have one together.
+        self._ratio_of = torch.where(
+            layout.is_choice, layout.is_choice.cumsum(-1) - 1, layout.num_choices
+        )
         self._entropy_weight: Tensor | None = None  # of each column, where not all count alike
         if config.range_entropy == "mean" and layout.num_ranges > 1:
             self._entropy_weight = torch.where(layout.is_choice, 1.0, 1.0 / layout.num_ranges)
@@ -92,7 +98,7 @@ class PolicyLoss:
         divergence = None
         if self.config.kl_coef:
             old = {n.removeprefix("old_"): x for n, x in part.items() if n.startswith("old_")}
-            by_head = judged.heads.rebuilt(old).kl(judged.heads)
+            by_head = judged.heads.rebuilt(old).kl(judged.heads, judged.given)
             divergence = member_mean(by_head.sum(-1, keepdim=True))
             loss = loss + self.kl_coef.clone() * divergence  # the weight changes before autograd
         if self.config.mean_penalty and judged.heads.ranges is not None:
@@ -165,6 +171,19 @@ class PolicyLoss:
             advantage = standardised(advantage, part["valid"])
         clip = along(self.clip, log_ratio)
         return clipped_surrogate(log_ratio, advantage, 1.0 - clip, 1.0 + clip)
+
+    def by_head(self, of_ratios: Tensor, *, shared_out: bool = False) -> Tensor:
+        """Numbers of each column of ratios (..., G) as numbers of each head, (..., H).
+
+        Ranges that have one ratio together all have its number, or an equal share of it. One ratio
+        of all heads stays one column.
+        """
+        if not self._groups_ranges:
+            return of_ratios
+        each = of_ratios.index_select(-1, self._ratio_of)
+        if not shared_out:
+            return each
+        return torch.where(self.layout.is_choice, each, each / self.layout.num_ranges)
 
     def _total_entropy(self, entropy: Tensor) -> Tensor:
         """The heads' entropies (P, B, G) as one number for each row, (P, B, 1)."""

@@ -36,15 +36,18 @@ class PPO(AlgorithmConfig):
     value_coef: float = 0.5
     """Weight of the squared error of the value."""
     value_clip: float | None = None
-    """How far a value may move from the old one before it stops counting; None does not clip."""
+    """How far a value may move from the old one before it stops counting; None does not clip. For
+    plain critics, not those of vdn and qplex."""
     max_grad_norm: float = 0.5
     """The longest gradient of a member."""
     ratio: Literal["auto", "per_head", "ranges_joint", "joint"] = "auto"
-    """Clip each head's ratio, one of all Ranges, or the product; `auto`: that for ar and joint."""
+    """Clip each head's ratio, one of all Ranges, or the product; `auto`: as the factorization says,
+    which is the product for ar and joint."""
     normalise: Literal["rollout", "minibatch", "off"] = "rollout"
     """Over what advantages are brought to mean 0 and deviation 1, all heads together."""
     importance: Literal["auto", "uniform", "range", "range_slope", "grad", "state"] = "auto"
-    """How a branching critic shares out credit. `auto`: range for vdn, grad for qplex."""
+    """How a branching critic shares out credit. `auto`: as the factorization says, which is range
+    for vdn and grad for qplex."""
     weight_place: Literal["inside", "outside"] = "inside"
     """Weight every residual of the trace (the paper), or the whole estimate by its own state."""
     anneal_share: float = 0.8

@@ -33,10 +33,8 @@ from headwise.algorithms.importance import annealed_alpha, importance_weights
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.offline import OfflineRows, PastRows
 from headwise.algorithms.policy_loss import PolicyLoss
-from headwise.algorithms.returns import td_target
-from headwise.algorithms.squared_error import squared_error
-from headwise.factorizations.base import Blueprint, Judged, offered
-from headwise.factorizations.critics import Importance
+from headwise.algorithms.value_loss import ValueLoss
+from headwise.factorizations.base import Blueprint, Importance, offered
 from headwise.factorizations.layout import Layout
 from headwise.population import (
     Adam,
@@ -46,9 +44,7 @@ from headwise.population import (
     Kept,
     Packed,
     Stream,
-    along,
     batches_in_order,
-    member_mean,
     row_by_row,
     row_shares,
     shuffled,
@@ -108,14 +104,16 @@ class PPOLearner:
             config,
             self.actor,
             self.layout,
-            joint=kind.name in ("ar", "joint"),
+            joint=kind.joint_ratio,
             clip=config.member_values("clip", task.keys),
             entropy_coef=config.member_values("entropy_coef", task.keys),
         )
         self.kl_coef = self.policy_loss.kl_coef
         self.branching: bool = self.critic.branching
-        default: Importance = "grad" if kind.name == "qplex" else "range"
-        self.importance: Importance = default if config.importance == "auto" else config.importance
+        self.value_loss = ValueLoss(config, self.actor, self.critic, kind.name, self.gamma)
+        self.importance: Importance = (
+            kind.default_importance if config.importance == "auto" else config.importance
+        )
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
         one = torch.ones_like(self.gamma)
@@ -231,6 +229,8 @@ class PPOLearner:
         weights = None
         action = batch.action.flatten(-3, -2)
         following = {"action": action, "next_obs": batch.next_obs.flatten(-3, -2)}
+        if batch.next_legal is not None:
+            following["next_legal"] = batch.next_legal.flatten(-4, -3)
         rows |= row_by_row(self._look, rows | following)
         if self.branching:
             alpha = annealed_alpha(self.updates.now, self.num_updates, self.config.anneal_share)
@@ -260,11 +260,16 @@ class PPOLearner:
             found["masses"] = masses
         value, advantage = self.critic.centred(obs, masses)
         found["value"] = value.unsqueeze(-1)
-        found["importance"] = self.critic.importance(advantage, obs, found["bins"], self.importance)
+        found["importance"] = self.critic.importance(
+            advantage, obs, found["bins"], self.importance, part.get("legal")
+        )
         if self.config.correct_mixture:
-            for name, x in (("value", obs), ("next_value", following)):
-                masses = self.critic.masses(self.actor.judge(x, part["raw"]).heads)
-                found[name] = found[name] + self.critic.expected_mixture(x, masses).unsqueeze(-1)
+            later = self.actor.judge(following, part["raw"], part.get("next_legal")).heads
+            for name, x, chances in (
+                ("value", obs, masses),
+                ("next_value", following, self.critic.masses(later)),
+            ):
+                found[name] = found[name] + self.critic.expected_mixture(x, chances).unsqueeze(-1)
         return found
 
     def _estimate(
@@ -288,7 +293,7 @@ class PPOLearner:
         """The losses of policy and critic, (P,) each, and what to report of them, if anything."""
         share = row_shares(part["valid"])  # of the rows that count in means over the minibatch
         policy = self.policy_loss(part, share)
-        value_loss = self._value_loss(part, policy.judged, share)
+        value_loss = self.value_loss(part, policy.judged, share)
         metrics: Metrics = {}
         if report:
             judged = policy.judged
@@ -303,41 +308,9 @@ class PPOLearner:
                 part["valid"],
                 self.policy_loss.clip,
             )
+            clipped = metrics["heads/clip_fraction"]
+            metrics["heads/clip_fraction"] = self.policy_loss.by_head(clipped)
         return [policy.loss, value_loss], metrics
-
-    def _value_loss(self, part: Rows, judged: Judged, share: Tensor) -> Tensor:
-        if "past_obs" in part:
-            return self._offline_loss(part)
-        if self.branching:
-            masses = part.get("masses")
-            if masses is None:
-                masses = self.critic.masses(judged.heads.detached())
-            predicted = self.critic.predict(part["obs"], part["bins"], masses)
-        else:
-            predicted = self.critic.value(part["obs"])
-        target = part["target"]
-        loss = squared_error(predicted, target, share)
-        if self.config.value_clip is not None:
-            change = (predicted - part["value"]).clamp(
-                -self.config.value_clip, self.config.value_clip
-            )
-            held = squared_error(part["value"] + change, target, share)
-            loss = torch.maximum(loss, held)
-        return loss
-
-    def _offline_loss(self, part: Rows) -> Tensor:
-        """The branching critic on rows of the past, one step and the next value as target."""
-        obs, following = part["past_obs"], part["past_next_obs"]
-        with torch.no_grad():
-            # Centred under the current policy, whatever the policy was that acted then.
-            heads = self.actor.judge(obs, part["past_raw"], part.get("past_legal")).heads
-            masses = self.critic.masses(heads)
-            gamma = along(self.gamma, part["past_reward"])
-            target = td_target(
-                part["past_reward"], self.critic.value(following), part["past_terminated"], gamma
-            )
-        predicted = self.critic.predict(obs, part["past_bins"], masses)
-        return member_mean((predicted - target).square(), part["past_valid"])
 
     def _diagnose(self, part: Rows) -> Metrics:
         """Each head's share of the policy gradient, and what importance weights do to it."""
@@ -347,7 +320,7 @@ class PPOLearner:
         by_head = head_gradients(surrogate.mean(-2), parameters)
         norms = torch.linalg.vector_norm(by_head, dim=-1).transpose(-1, -2)
         share = norms / norms.sum(-1, keepdim=True).clamp_min(1e-12)
-        metrics = {"heads/gradient_share": share}
+        metrics = {"heads/gradient_share": self.policy_loss.by_head(share, shared_out=True)}
         if self.branching:
             plain, _ = self.policy_loss.surrogate(
                 judged, part, part["plain"].expand_as(part["advantage"])

@@ -56,8 +56,9 @@ class SAC(OffPolicyConfig):
     name: ClassVar[str] = "sac"
 
     target_entropy: PerMember = 0.5
-    """Entropy that Choice heads should have, as a fraction of the largest. Where good play is
-    nearly deterministic 0.5 leaves no room for it: take 0.2, or let it fall to that."""
+    """Entropy that Choice heads should have, as a fraction of the largest there is among legal
+    options. Where good play is nearly deterministic 0.5 leaves no room for it: take 0.2, or let it
+    fall to that."""
     target_entropy_end: PerMember | None = None
     """What the fraction becomes in the end; None leaves it as it is."""
     target_entropy_share: float = 1.0
@@ -67,13 +68,14 @@ class SAC(OffPolicyConfig):
     times the `whole` of it, as in the paper. The whole is paid at every step for as long as an
     episode lasts: where rewards are small, to do nothing for long can pay more than they do."""
     per_head_temperature: bool = False
-    """A temperature for every head, instead of one for all Choices and one for all Ranges."""
+    """A temperature for every head, instead of one for all Choices and one for all Ranges; a joint
+    action has one in any case."""
     first_temperature: float = 0.2
     """Where temperatures begin."""
     actor_lr_scale: float = 0.5
     """The actor's step size as a multiple of the critics'."""
     max_grad_norm: float = 1.0
-    """The longest gradient of a member's actor or critics."""
+    """The longest gradient of a member's actor, and of all its critics together."""
     actor_gradient: ActorGradient = "counterfactual"
     """How an actor learns its options (shared). `counterfactual` asks the critics for every option
     of one head of each state, the other heads as drawn: unbiased, as many evaluations as a head has
@@ -136,17 +138,24 @@ class SACLearner:
         self._packed, self._packed_target = Packed(self.critic), Packed(self.target)
         lr = config.member_values("lr", task.keys)
         self.critic_optimiser = Adam(self._packed, lr, max_norm=config.max_grad_norm)
+        self.alive = self.critic_optimiser.alive
+        """Which members have not diverged, (P,), in anything of theirs."""
         self.actor_optimiser: Adam | None = None
         if self.soft.actor is not None:
             self.actor_optimiser = Adam(
-                Packed(self.soft.actor), lr * config.actor_lr_scale, max_norm=config.max_grad_norm
+                Packed(self.soft.actor),
+                lr * config.actor_lr_scale,
+                max_norm=config.max_grad_norm,
+                alive=self.alive,
             )
         self.temperatures = Temperatures(
             self.layout,
             task.keys,
             config.first_temperature,
-            per_head=config.per_head_temperature,
+            per_head=config.per_head_temperature and self.soft.tells_heads_apart,
             lr=lr,
+            most=self.soft.largest_entropy(None),
+            alive=self.alive,
         )
         self.plan = config.replay_plan()
         self.updates = Clock(task.device)
@@ -157,12 +166,6 @@ class SACLearner:
         relaxes = self.soft.actor_has_options and config.actor_gradient == "straight_through"
         self._softness = None if relaxes else torch.ones((), device=task.device)
         self._descent = torch.empty(0, device=task.device)
-
-    @property
-    def alive(self) -> Tensor:
-        """Which members have not diverged, (P,)."""
-        alive = self.critic_optimiser.alive & self.temperatures.optimiser.alive
-        return alive if self.actor_optimiser is None else alive & self.actor_optimiser.alive
 
     @property
     def fraction(self) -> Tensor:
@@ -230,12 +233,21 @@ class SACLearner:
         return report
 
     def _expected_bonus(self, alpha: Tensor, batch: ReplayBatch, columns: int) -> Tensor:
-        """What entropy is worth where it meets its target, (P, 1, G)."""
-        target = self.temperatures.target(self.fraction)
-        if self.layout.is_conditional:  # a head that is seldom in use adds as little
-            target = target * self.layout.active(batch.action).mean(-2)
-        worth = alpha * target
-        return (worth.sum(-1, keepdim=True) if columns == 1 else worth).unsqueeze(-2)
+        """What entropy is worth where it meets its target, (P, 1 or B, G)."""
+        target = self.temperatures.target(self.fraction, self._most(batch.next_legal))
+        if target.dim() == alpha.dim():  # the same in every state
+            target = target.unsqueeze(-2)
+        worth = alpha.unsqueeze(-2) * target
+        if columns == self.layout.num_heads:  # each has a value of its own, paid as if in use
+            return worth
+        if self.layout.is_conditional and self.soft.tells_heads_apart:
+            # A head that is seldom in use adds as little.
+            worth = worth * self.layout.active(batch.action).mean(-2, keepdim=True)
+        return worth.sum(-1, keepdim=True)
+
+    def _most(self, legal: Tensor | None) -> Tensor | None:
+        """The largest entropies there are, (P, B, H), or None where they are always the same."""
+        return None if legal is None else self.soft.largest_entropy(legal)
 
     def _errors(
         self, predicted: Tensor, following: Tensor, batch: ReplayBatch
@@ -262,7 +274,9 @@ class SACLearner:
                 self._descent = torch.full_like(actor.gain, -1.0) / actor.gain.shape[-2]
             torch.autograd.backward(actor.gain, self._descent)  # that of the loss
             self.actor_optimiser.step()
-        of_temperatures = self.temperatures.update(actor.entropy, self.fraction, actor.in_use)
+        of_temperatures = self.temperatures.update(
+            actor.entropy, self.fraction, actor.in_use, self._most(batch.legal)
+        )
 
         def report() -> Metrics:
             loss = actor.loss
@@ -304,6 +318,9 @@ class SACLearner:
         self.temperatures.optimiser.load_state_dict(part("alpha."))
         if self.actor_optimiser is not None:
             self.actor_optimiser.load_state_dict(part("actor."))
+        for name, alive in state.items():  # dead in one is dead; once each kept its own account
+            if name.endswith(".alive"):
+                self.alive.logical_and_(alive.to(self.alive.device))
         self._packed_target.load_rows(self._packed_target.values, state["target"])
         self.updates.set(int(state["updates"].max()))
 

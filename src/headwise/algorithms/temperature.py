@@ -9,14 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from headwise.factorizations.layout import Layout
-from headwise.population import Adam, Keys, Packed, member_mean
+from headwise.population import Adam, Keys, Packed, along, member_mean
 
 
 class Temperatures(nn.Module):
     """Temperatures of every head, (P, H), learned in log space.
 
     Discrete and continuous heads have one each, or every head has its own. The target entropy of a
-    Choice is a fraction of the largest there is, log n; that of a Range is minus one.
+    Choice is a fraction of the largest there is, the logarithm of how many options it has; that of
+    a Range is minus one.
 
     Args:
         layout: The heads.
@@ -24,10 +25,21 @@ class Temperatures(nn.Module):
         first: The first temperature of all.
         per_head: Whether every head has its own.
         lr: Step size of each member, (P,).
+        most: The largest entropy of each head where all options are legal, (H,); None is the
+            layout's.
+        alive: Which members have not diverged, (P,), if others say so as well.
     """
 
     def __init__(
-        self, layout: Layout, keys: Keys, first: float, *, per_head: bool, lr: Tensor
+        self,
+        layout: Layout,
+        keys: Keys,
+        first: float,
+        *,
+        per_head: bool,
+        lr: Tensor,
+        most: Tensor | None = None,
+        alive: Tensor | None = None,
     ) -> None:
         super().__init__()
         groups = torch.arange(layout.num_heads, device=layout.device)
@@ -37,12 +49,11 @@ class Temperatures(nn.Module):
         num_groups = int(groups.max()) + 1
         self._group = groups
         self._members_of = torch.nn.functional.one_hot(groups, num_groups).float()  # (H, groups)
-        most = [math.log(n) if n else 0.0 for n in layout.spec.cardinalities]
-        self._most = torch.tensor(most, device=layout.device)
+        self._most = layout.largest_entropy() if most is None else most
         self._of_range = torch.where(layout.is_choice, 0.0, -1.0)
         shape = (keys.num_members, num_groups)
         self.log_alpha = nn.Parameter(torch.full(shape, math.log(first), device=layout.device))
-        self.optimiser = Adam(Packed(self), lr)
+        self.optimiser = Adam(Packed(self), lr, alive=alive)
 
     def forward(self) -> Tensor:
         """The temperature of each head, (P, H), as a constant."""
@@ -50,24 +61,37 @@ class Temperatures(nn.Module):
             return self._forward_kernel()
         return self.log_alpha.detach().exp().index_select(-1, self._group)
 
-    def target(self, fraction: Tensor) -> Tensor:
-        """The target entropy of each head, (P, H), for fractions (P,) of the largest."""
-        return torch.addcmul(self._of_range, fraction.unsqueeze(-1), self._most)
+    def target(self, fraction: Tensor, most: Tensor | None = None) -> Tensor:
+        """The target entropy of each head, (P, H), for fractions (P,) of the largest.
+
+        Where that is not the same in every state, `most` (P, B, H), neither is the target.
+        """
+        if most is None:
+            return torch.addcmul(self._of_range, fraction.unsqueeze(-1), self._most)
+        return torch.addcmul(self._of_range, along(fraction, most), most)
 
     def update(
-        self, entropy: Tensor, fraction: Tensor, in_use: Tensor | None = None
+        self,
+        entropy: Tensor,
+        fraction: Tensor,
+        in_use: Tensor | None = None,
+        most: Tensor | None = None,
     ) -> Callable[[], dict[str, Tensor]]:
         """Raises temperatures where entropy (P, B, H) is below target, lowers them elsewhere.
 
-        A head that is seldom in use (`in_use`, (P, B, H)) has as little entropy to reach.
+        A head that is seldom in use (`in_use`, (P, B, H)) has as little entropy to reach, and so
+        has one of whose options few are legal (`most`, the largest entropy there is, (P, B, H)).
         """
         # The loss is log alpha times the surplus, so its slope is the surplus.
         assert self.log_alpha.grad is not None
-        if entropy.device.type == "cuda":
+        if entropy.device.type == "cuda" and most is None:
             mean, target, surplus = self._surplus_kernel(entropy, fraction, in_use)
         else:
-            mean, target = entropy.detach().mean(-2), self.target(fraction)
-            if in_use is not None:
+            mean, target = entropy.detach().mean(-2), self.target(fraction, most)
+            if most is not None:
+                used = 1.0 if in_use is None else in_use.detach()
+                target = (target * used).mean(-2)
+            elif in_use is not None:
                 target = target * in_use.detach().mean(-2)
             surplus = (mean - target) @ self._members_of  # (P, groups): summed over their heads
             self.log_alpha.grad.copy_(surplus)

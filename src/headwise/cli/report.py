@@ -21,7 +21,7 @@ class Report:
     """Make the report of a study, or of several in one: a page, figures, tables, claims ledger."""
 
     folders: tyro.conf.Positional[tuple[Path, ...]]
-    """The studies' folders, or their names in ./runs."""
+    """The studies' folders, or their names in ./runs; several may hold parts of one study."""
     out: Path | None = None
     """Where to put it; `report` in the first folder if not given."""
     times: Path | None = None
@@ -29,6 +29,8 @@ class Report:
     `headwise study run costs` makes one."""
     formats: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
     """Files to draw figures into, beside the page."""
+    all_runs: bool = False
+    """Also runs that are in a folder and not in its plan: of the study as it was before."""
     open: bool = False
     """Open the page in a browser when it is ready."""
 
@@ -42,14 +44,19 @@ class Report:
                 got=f"no {error.name}",
                 fix="Install them: pip install 'headwise[report]'.",
             ) from error
+        notices: list[str] = []
         with console.status("") as status:
             page = write_report(
                 [_found(folder) for folder in self.folders],
                 self.out,
                 times=None if self.times is None else _found(self.times),
                 formats=self.formats,
+                all_runs=self.all_runs,
                 on_progress=status.update,
+                on_notice=notices.append,
             )
+        for notice in notices:
+            console.print(notice, highlight=False, soft_wrap=True, markup=False)
         console.print(f"report: {page}", highlight=False, soft_wrap=True)
         if self.open:
             webbrowser.open(page.resolve().as_uri())

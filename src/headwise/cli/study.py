@@ -1,8 +1,7 @@
-"""`headwise study`: run a plan, see how it stands, export it, archive it."""
+"""`headwise study`: find a plan, run it, see how it stands, export it, archive it."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,16 +13,20 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from headwise.errors import ConfigError
+from headwise.cli.values import parse_pairs
+from headwise.errors import ConfigError, StoreError
 from headwise.study.archive import read_archive, restore, write_archive
-from headwise.study.conductor import Options, conduct, without_checkpoint
+from headwise.study.conductor import Options, conduct, planned_runs, without_checkpoint
 from headwise.study.estimate import Cost, estimate
 from headwise.study.executors.base import ExecutorSettings, executors
 from headwise.study.export import marl_eval_json, results_csv
+from headwise.study.files import write_whole
+from headwise.study.imports import imports_of
 from headwise.study.load import load_study
 from headwise.study.place import choose_place
 from headwise.study.planner import Pack, choose, pack_runs
 from headwise.study.progress import ConsoleProgress, duration
+from headwise.study.source import question_of, study_files
 from headwise.study.status import standings
 from headwise.study.store import CHECKPOINT, Store
 from headwise.study.study import Study
@@ -37,7 +40,7 @@ class Run:
     """Run what is not finished yet. Killed at any moment, the same command goes on from there."""
 
     study: tyro.conf.Positional[str]
-    """A Python file that defines a study, or the name of one in ./studies."""
+    """A Python file that defines a study, or a name: of one in ./studies, or of `study list`."""
     out: Path | None = None
     """The study's folder; runs/NAME if not given."""
     smoke: bool = False
@@ -54,8 +57,7 @@ class Run:
         folder = self.out or RUNS / study.name
         if self.dry_run:
             with products_as(self.options.products):
-                _show_plan(console, study, Store(folder), self.options)
-            return 0
+                return _show_plan(console, study, Store(folder), self.options)
         try:
             summary = conduct(study, folder, self.options, ConsoleProgress(study.name, console))
         except KeyboardInterrupt:
@@ -80,12 +82,20 @@ class Run:
 
     def _arguments(self) -> dict[str, Any]:
         arguments: dict[str, Any] = {"smoke": True} if self.smoke else {}
-        for text in self.args:
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise ConfigError("an argument of a study needs a value", got=text, allowed="N=V")
-            arguments[name] = _value(value)
-        return arguments
+        return arguments | parse_pairs(self.args, "argument of a study")
+
+
+@dataclass(frozen=True)
+class List:
+    """Name the studies that can be run by name: those in ./studies and those of the library."""
+
+    def call(self, console: Console) -> int:
+        """Prints a table."""
+        table = Table("study", "question", box=None)
+        for name, path in study_files().items():
+            table.add_row(name, question_of(path))
+        Console().print(table)
+        return 0
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,7 @@ class Status:
     """Say how a study stands: finished, failed and why, under way, left; and what was kept."""
 
     folder: tyro.conf.Positional[Path]
-    """The study's folder, or its name in ./runs."""
+    """The study's folder or its name in ./runs, or the study as `study run` takes it."""
     only: str | None = None
     """A pattern (`*`, `?`) that a run's name or id must contain; several, separated by commas."""
     trace: bool = False
@@ -134,7 +144,7 @@ class Export:
     """Write a study's results for other tools."""
 
     folder: tyro.conf.Positional[Path]
-    """The study's folder, or its name in ./runs."""
+    """The study's folder or its name in ./runs, or the study as `study run` takes it."""
     format: Literal["marl-eval", "csv"] = "csv"
     """marl-eval: its JSON, learning curves by seed. csv: a row for each run."""
     out: Path | None = None
@@ -147,8 +157,7 @@ class Export:
         if self.out is None:
             print(text, end="")
         else:
-            self.out.parent.mkdir(parents=True, exist_ok=True)
-            self.out.write_text(text)
+            write_whole(self.out, text.encode())
             console.print(f"wrote {self.out}", highlight=False)
         return 0
 
@@ -161,7 +170,7 @@ class Archive:
     """
 
     folder: tyro.conf.Positional[Path]
-    """The study's folder, or its name in ./runs."""
+    """The study's folder or its name in ./runs, or the study as `study run` takes it."""
     out: Path | None = None
     """The file to write; NAME.parquet if not given."""
 
@@ -212,6 +221,7 @@ class Restore:
 
 Command: TypeAlias = (
     Annotated[Run, tyro.conf.subcommand("run")]
+    | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Status, tyro.conf.subcommand("status")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Archive, tyro.conf.subcommand("archive")]
@@ -233,9 +243,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _store(folder: Path) -> Store:
-    if not folder.exists() and (RUNS / folder).exists():
-        folder = RUNS / folder
-    return Store(folder)
+    """The store in a folder, by its path or its name in ./runs, or that of a study or its file."""
+    for found in (folder, RUNS / folder):
+        if (found / "study.json").exists():
+            return Store(found)
+    if folder.suffix != ".py" and str(folder) not in study_files():
+        return Store(folder)  # which says that there is none
+    name = load_study(folder).name
+    if not (RUNS / name / "study.json").exists():
+        raise StoreError(
+            f"the study {name!r} has no folder yet",
+            got=str(RUNS / name),
+            fix=f"`headwise study run {folder}` makes it; if it is elsewhere, give its path.",
+        )
+    return Store(RUNS / name)
 
 
 @contextmanager
@@ -245,25 +266,21 @@ def _counting(console: Console, doing: str) -> Iterator[Callable[[int, int], Non
         yield lambda done, of: status.update(f"{doing} {done + 1:,} of {of:,}")
 
 
-def _value(text: str) -> Any:
-    """A Python literal, `true` or `false`, or else the text itself."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-
-
-def _show_plan(console: Console, study: Study, store: Store, options: Options) -> None:
-    runs = choose(study.runs(), options.only, options.shard)
+def _show_plan(console: Console, study: Study, store: Store, options: Options) -> int:
+    """Prints what would be done; 1 if some run would fail for sure."""
+    runs = planned_runs(study, store, options)
     place = choose_place(options.executor, options.device, runs, store, options.max_members)
-    settings = ExecutorSettings(options.workers, options.address, place.device)
+    settings = ExecutorSettings(
+        options.workers, options.address, place.device, imports=imports_of(study, runs)
+    )
     workers = executors.get(place.executor)(settings).num_workers
     packs = pack_runs(runs, options.max_members, workers)
-    left = [run for run in runs if not store.is_finished(run.id)]
+    left = [r for r in runs if store.is_open(r.id, retry_failed=options.retry_failed)]
+    failed = sum(store.is_failed(run.id) for run in runs)
+    again = "tried again" if options.retry_failed else "left alone without --retry-failed"
     console.print(
-        f"{study.name}: {len(runs)} runs in {len(packs)} populations, {len(left)} to do",
+        f"{study.name}: {len(runs)} runs in {len(packs)} populations, {len(left)} to do"
+        + (f"; {failed} have failed and are {again}" if failed else ""),
         highlight=False,
     )
     if options.keep_checkpoints and (missed := without_checkpoint(store, runs)):
@@ -273,13 +290,20 @@ def _show_plan(console: Console, study: Study, store: Store, options: Options) -
         def tell(pack: Pack) -> None:
             status.update(f"measuring {pack.runs[0].cell}")
 
-        costs = estimate(runs, store, options.max_members, workers, tell, place.device)
+        costs, hopeless = estimate(
+            runs, left, store, options.max_members, workers, tell, place.device
+        )
     if place.why:
         console.print(place.why, markup=False, highlight=False)
     if place.device == "cpu":
         _show_costs(console, costs, workers, f"{workers} cores like this one")
     else:  # what streams gain is not known before they run
         _show_costs(console, costs, 1, f"{place.device}, one population at a time", "steps/s")
+    for cell in hopeless:
+        console.print(
+            f"would fail: {cell.cell}, {cell.runs} runs: {cell.why}", markup=False, highlight=False
+        )
+    return 1 if hopeless else 0
 
 
 def _show_costs(

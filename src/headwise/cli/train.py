@@ -14,7 +14,8 @@ from typing import Any
 from headwise.agent import Agent
 from headwise.agent.storage import held_steps
 from headwise.cli.runs import CHECKPOINT, checkpoint_of, import_module_of, load_run
-from headwise.cli.train_flags import Asked, env_settings, kept_words, parse, seeds_of
+from headwise.cli.train_flags import Asked, kept_words, parse, seeds_of
+from headwise.cli.values import parse_pairs
 from headwise.envs.make import plain_name
 from headwise.errors import ConfigError
 from headwise.training.callbacks import StopOnScore
@@ -88,7 +89,7 @@ def _begun(asked: Asked) -> tuple[Agent, Path, int]:
         seeds=seeds_of(run),
         num_envs=place.num_envs,
         view=place.view,
-        env_settings=env_settings(place.env_settings),
+        env_settings=parse_pairs(place.env_settings, "setting"),
         normalise_obs=place.normalise_obs,
         normalise_reward=place.normalise_reward,
         device=asked.machine.device,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -166,20 +165,6 @@ def kept_words(asked: Asked, argv: Sequence[str]) -> list[str]:
     if ":" not in asked.environment.env:
         words.pop("env", None)
     return [word for name in _WITH_RESUME for word in words.get(name, ())]
-
-
-def env_settings(words: Sequence[str]) -> dict[str, Any]:
-    """Settings from words like `num_targets=4`; a value that is no number or list is a word."""
-    settings: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or not name.isidentifier():
-            raise ConfigError("this is no setting", got=word, allowed="name=value")
-        try:
-            settings[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            settings[name] = text
-    return settings
 
 
 def _check_names(given: frozenset[str], known: Sequence[str]) -> None:

@@ -32,7 +32,6 @@ LIGHT_ORANGE = "#fae6cd"
 GREEN = "#2f9e62"
 LIGHT_GREEN = "#d2eddc"
 RED = "#cf4456"
-LIGHT_RED = "#f7d9dc"
 STONE = "#8c7b6b"
 LIGHT_STONE = "#c9bdb0"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
@@ -11,10 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headwise.checks import checked_count
+from headwise.cores import usable_cores
 from headwise.envs.types import Allocate
 from headwise.errors import ConfigError, EnvError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec, Choice, Range
+
+MOST = {"num_envs": 2**24, "max_episode_steps": 10**9, "num_threads": 1024}
+"""What the compiled module takes at most."""
 
 
 class Autoreset(IntEnum):
@@ -50,7 +54,8 @@ class Engine:
             `layout={"boulders": ...}` is `boulders=...`.
         max_episode_steps: The time limit; None takes the environment's own, 0 means none.
         autoreset: What happens when an episode ends.
-        num_threads: Threads for large numbers of slots; None takes one for each core.
+        num_threads: Threads for large numbers of slots, at most; None takes one for each core that
+            this process may use.
         allocate: Makes the arrays, for those who want them in pinned memory.
     """
 
@@ -68,11 +73,12 @@ class Engine:
         from headwise import _core
 
         self.name = name
-        self.num_envs = _count(name, "num_envs", num_envs, 1)
+        self.num_envs = _count(name, "num_envs", num_envs)
         limit = None
         if max_episode_steps is not None:
             limit = _count(name, "max_episode_steps", max_episode_steps, 0)
-        threads = _count(name, "num_threads", num_threads or os.cpu_count() or 1, 1)
+        cores = min(usable_cores(), MOST["num_threads"])
+        threads = _count(name, "num_threads", num_threads or cores)
         given = _plain_settings(name, settings or {})
         self._core = _core.VecEnv(name, self.num_envs, given, limit, int(autoreset), threads)
         self.max_episode_steps = self._core.time_limit
@@ -156,7 +162,11 @@ def _plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     if "view" in settings and "view" not in known:  # a view that is named but the only one there is
         settings = dict(settings)
         if (view := settings.pop("view")) != "discrete":
-            raise ConfigError(f"{name} has one view only", got=repr(view), allowed="'discrete'")
+            raise ConfigError(
+                f"{name} has one view only: its heads are categories and nothing else",
+                got=repr(view),
+                allowed="'discrete'",
+            )
     for key, value in settings.items():
         if key not in known:
             raise unknown(f"setting of {name}", key, known)
@@ -172,11 +182,5 @@ def _plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _count(name: str, what: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise EnvError(
-            f"{name}: {what} is no number of things",
-            got=value,
-            allowed=f"whole numbers from {least}",
-        )
-    return int(value)
+def _count(name: str, what: str, value: object, least: int = 1) -> int:
+    return checked_count(f"{name}: {what}", value, least, MOST[what], error=EnvError)

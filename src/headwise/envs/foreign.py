@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
+from headwise.envs.autoreset import autoreset_mode
 from headwise.envs.foreign_codec import EnvCodec
 from headwise.envs.foreign_port import FlatReader, Port
 from headwise.envs.foreign_slot import GymSlot, Slot, TeamReward, TeamSlot
@@ -348,12 +349,13 @@ def _vectors(
 def _mode(name: str, vector: VectorEnv[Any, Any, Any], autoreset: str | None) -> AutoresetMode:
     told = (vector.metadata or {}).get("autoreset_mode")
     mode = told if autoreset is None else autoreset
-    for known in AutoresetMode:
-        if mode is known or mode in (known.value, known.name.lower()):
-            return known
-    raise EnvError(
-        f"{name} does not say when it resets an environment whose episode has ended",
-        got=mode,
-        allowed='metadata["autoreset_mode"], or autoreset="next_step", "same_step" or "disabled"',
-        fix="A wrong guess would put transitions into memory that never happened.",
-    )
+    try:
+        return autoreset_mode(mode)
+    except ConfigError:
+        raise EnvError(
+            f"{name} does not say when it resets an environment whose episode has ended",
+            got=mode,
+            allowed='metadata["autoreset_mode"], or autoreset="next_step", "same_step" or '
+            '"disabled"',
+            fix="A wrong guess would put transitions into memory that never happened.",
+        ) from None

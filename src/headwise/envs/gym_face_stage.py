@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.engine import Autoreset, Engine, settings_of
+from headwise.envs.engine import Autoreset, Engine
 from headwise.envs.gym_face_actions import ActionForm
 from headwise.envs.gym_face_scenarios import (
     Scenario,
@@ -18,7 +18,7 @@ from headwise.envs.gym_face_scenarios import (
 )
 from headwise.envs.registration import NO_LIMIT
 from headwise.envs.render import Camera
-from headwise.errors import ConfigError, EnvError
+from headwise.errors import EnvError
 from headwise.registry import unknown
 
 MAX_SEED = 2**64 - 1
@@ -55,7 +55,7 @@ class Stage:
         self.engine = Engine(
             name,
             num_envs,
-            _settings_with_a_view(name, settings),
+            settings,
             max_episode_steps=0 if max_episode_steps == NO_LIMIT else max_episode_steps,
             autoreset=autoreset,
             num_threads=num_threads,
@@ -183,17 +183,3 @@ class Stage:
     def _require_start(self, call: str) -> None:
         if not self.started:
             raise EnvError(f"{self.engine.name}: {call} before reset", fix="Call reset() first.")
-
-
-def _settings_with_a_view(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, less a view that is named but is the only one there is."""
-    given = dict(settings)
-    if "view" in given and "view" not in settings_of(name):
-        view = given.pop("view")
-        if view != "discrete":
-            raise ConfigError(
-                f"{name} has one view only: its heads are categories and nothing else",
-                got=repr(view),
-                allowed="'discrete'",
-            )
-    return given

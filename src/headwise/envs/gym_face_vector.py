@@ -11,12 +11,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from headwise.envs.autoreset import autoreset_mode as mode_by_name
 from headwise.envs.engine import Autoreset
 from headwise.envs.gym_face_actions import action_form as form_of_action
 from headwise.envs.gym_face_stage import Stage
 from headwise.envs.render import FRAMES_PER_SECOND
 from headwise.errors import EnvError
-from headwise.registry import unknown
 from headwise.spaces import ActionSpec
 
 Observations = NDArray[np.float32]
@@ -67,7 +67,7 @@ class NativeVectorEnv(VectorEnv[Observations, Any, Any]):
         **settings: Any,
     ) -> None:
         self.closed = True  # until there is something to close
-        mode = _autoreset_mode(autoreset_mode)
+        mode = mode_by_name(autoreset_mode)
         self._same_step = mode is AutoresetMode.SAME_STEP
         self._stage = Stage(
             name,
@@ -146,7 +146,7 @@ class NativeVectorEnv(VectorEnv[Observations, Any, Any]):
     def get_state(self, slot: int | None = None) -> dict[str, NDArray[np.float64]]:
         """The state of one slot, or of all with a leading axis, part by part."""
         if slot is not None:
-            return self.engine.state(slot)
+            return self.engine.state(self._slot(slot))
         states = [self.engine.state(slot) for slot in range(self.num_envs)]
         return {name: np.stack([state[name] for state in states]) for name in states[0]}
 
@@ -227,14 +227,3 @@ class NativeVectorEnv(VectorEnv[Observations, Any, Any]):
                 allowed=f"0 to {self.num_envs - 1}",
             )
         return slot
-
-
-def _autoreset_mode(mode: object) -> AutoresetMode:
-    if isinstance(mode, AutoresetMode):
-        return mode
-    by_name = {one.name.lower(): one for one in AutoresetMode}
-    by_value = {one.value: one for one in AutoresetMode}  # Gymnasium's spelling: "NextStep"
-    found = by_name.get(str(mode)) or by_value.get(str(mode))
-    if found is None:
-        raise unknown("autoreset mode", mode, by_name)
-    return found

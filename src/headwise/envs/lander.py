@@ -18,6 +18,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from headwise.envs.autoreset import autoreset_mode as mode_by_name
+from headwise.envs.engine import MOST
 from headwise.envs.lander_pool import OBS_SIZE, Backend, new_lander, open_pool
 from headwise.envs.registration import limit_given_to_make
 from headwise.errors import ConfigError, EnvError, SpaceError
@@ -157,7 +159,7 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
         super().__init__()
         self._episode_stats = episode_stats
         limit = checked_limit(max_episode_steps)
-        self._mode = _checked_autoreset(autoreset_mode)
+        self._mode = mode_by_name(autoreset_mode)
         self.num_envs = num_envs
         self.render_mode = _checked_render_mode(render_mode)
         self.metadata = {**LanderEnv.metadata, "autoreset_mode": self._mode}
@@ -296,28 +298,20 @@ def checked_limit(max_episode_steps: object) -> int:
     """The time limit as a number; 0 means none."""
     if max_episode_steps is None:
         return TIME_LIMIT
-    number = max_episode_steps
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < -1:
+    number = int(max_episode_steps) if isinstance(max_episode_steps, int | np.integer) else -2
+    if isinstance(max_episode_steps, bool) or not -1 <= number <= MOST["max_episode_steps"]:
         raise EnvError(
             "Lander: max_episode_steps is no number of steps",
             got=max_episode_steps,
-            allowed="whole numbers from 1, or 0 or -1 for no limit",
+            allowed=f"whole numbers to {MOST['max_episode_steps']}; 0 or -1 is no limit",
         )
-    return max(0, int(number))
+    return max(0, number)
 
 
 def _checked_render_mode(mode: str | None) -> str | None:
     if mode is not None and mode not in RENDER_MODES:
         raise unknown("render mode", mode, RENDER_MODES)
     return mode
-
-
-def _checked_autoreset(mode: str | AutoresetMode) -> AutoresetMode:
-    """Gymnasium's mode by itself, by its value ("NextStep") or by its name ("next_step")."""
-    for known in AutoresetMode:
-        if mode in (known, known.value) or str(mode).upper() == known.name:
-            return known
-    raise unknown("autoreset mode", mode, [known.name.lower() for known in AutoresetMode])
 
 
 def _checked_mask(mask: object, num_envs: int) -> NDArray[np.bool_]:

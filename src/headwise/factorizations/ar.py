@@ -7,8 +7,6 @@ any Q, and choosing the best head by head gives the best joint action.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,20 +36,6 @@ from headwise.nets import MLP
 from headwise.nets.branches import by_way_of
 from headwise.population import Linear
 from headwise.spaces import ActionSpec
-
-
-class JudgedOnTheWay(Judged):
-    """What a policy says of actions as it draws them; distributions are made if asked for."""
-
-    def __init__(self, log_prob: Tensor, heads: Callable[[], Heads], given: Tensor) -> None:
-        for name, value in (("log_prob", log_prob), ("_heads", heads), ("given", given)):
-            object.__setattr__(self, name, value)
-
-    @functools.cached_property
-    def heads(self) -> Heads:
-        """The distributions that the actions were drawn from."""
-        made: Heads = self._heads()  # type: ignore[attr-defined]
-        return made
 
 
 class ARPolicy(nn.Module):
@@ -150,7 +134,7 @@ class ARPolicy(nn.Module):
         def heads() -> Heads:
             return self.stack.heads_from(torch.stack(said, dim=-2))
 
-        return so_far.raw, JudgedOnTheWay(so_far.log_prob, heads, so_far.raw)
+        return so_far.raw, Judged(so_far.log_prob, heads, so_far.raw)
 
     def _draw_fused(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
         """The same with one kernel before a head's network, and one behind it."""
@@ -228,6 +212,7 @@ class AR(Factorization):
     """A network for every head that sees the heads before it: the chain rule."""
 
     name: ClassVar[str] = "ar"
+    joint_ratio: ClassVar[bool] = True
     order: tuple[str, ...] | None = None
     """Names of the heads in the order in which they are chosen; the spec's own if not given."""
 

@@ -8,7 +8,7 @@ something it lacks is refused when the learner is built.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -27,6 +27,9 @@ from headwise.spaces import ActionSpec
 ActorGradient: TypeAlias = Literal["straight_through", "counterfactual"]
 """How an actor of SAC learns which options are good."""
 
+Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "state"]
+"""How a branching critic of PPO tells how much each head matters."""
+
 factorizations: Registry[type[Factorization]] = Registry("factorization")
 
 
@@ -37,6 +40,14 @@ class Factorization:
     name: ClassVar[str]
     exact_greedy: ClassVar[bool] = True
     """Whether the heads' own best options are the best joint action of its value (IGM)."""
+    joint_ratio: ClassVar[bool] = False
+    """Whether PPO clips one ratio of the joint action, unless told otherwise, and not each head's:
+    for policies in which a head's probability depends on other heads."""
+    default_importance: ClassVar[Importance] = "range"
+    """How PPO shares out credit by its critic, if that branches, unless told otherwise."""
+    sums_head_losses: ClassVar[bool] = False
+    """Whether DQN adds up the losses of heads that have predictions of their own, because each has
+    its own network, or takes their mean."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -81,10 +92,16 @@ class Judged:
 
     log_prob: Tensor
     """(..., G)"""
-    heads: Heads
-    """The distributions that the actions were drawn from."""
+    distributions: Heads | Callable[[], Heads]
+    """Those that the actions were drawn from, or what makes them if somebody asks for them."""
     given: Tensor | None = None
     """The raw actions, where later heads depend on what earlier ones were."""
+
+    @functools.cached_property
+    def heads(self) -> Heads:
+        """The distributions that the actions were drawn from."""
+        made = self.distributions
+        return made if isinstance(made, Heads) else made()
 
     @functools.cached_property
     def entropy(self) -> Tensor:

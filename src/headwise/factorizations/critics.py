@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from headwise.checks import checked_count
-from headwise.factorizations.base import Blueprint
+from headwise.factorizations.base import Blueprint, Importance
 from headwise.factorizations.centring import Given, centred, fits
 from headwise.factorizations.heads import Heads, chosen
 from headwise.factorizations.layout import Layout
@@ -17,8 +16,6 @@ from headwise.nets import MLP, Dueling, Mixer
 from headwise.nets.branches import by_way_of
 from headwise.population import Linear
 from headwise.spaces import ActionSpec, Choice, Condition
-
-Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "state"]
 
 
 class ValueCritic(nn.Module):
@@ -28,7 +25,6 @@ class ValueCritic(nn.Module):
 
     def __init__(self, blueprint: Blueprint, num_values: int = 1) -> None:
         super().__init__()
-        self.num_values = num_values
         copies = () if num_values == 1 else (num_values,)
         self.copies = copies
         gain = 2.0**0.5 if blueprint.orthogonal else None
@@ -68,7 +64,6 @@ class BranchingCritic(nn.Module):
     """
 
     branching = True
-    num_values = 1
 
     def __init__(self, blueprint: Blueprint, mixer_width: int, num_bins: int) -> None:
         super().__init__()
@@ -143,16 +138,24 @@ class BranchingCritic(nn.Module):
         return mixed
 
     @torch.no_grad()
-    def importance(self, advantage: Tensor, obs: Tensor, bins: Tensor, kind: Importance) -> Tensor:
+    def importance(
+        self,
+        advantage: Tensor,
+        obs: Tensor,
+        bins: Tensor,
+        kind: Importance,
+        legal: Tensor | None = None,
+    ) -> Tensor:
         """How much each head matters, (..., B, H), not negative: from centred advantages.
 
         `range` is the spread of a head's advantages, `grad` the size of the first-order share of
         the mixture at the action taken, `range_slope` the spread times the mixer's slope there, and
-        `state` the spread times the slope at zero, which depends on the state alone.
+        `state` the spread times the slope at zero, which depends on the state alone. The spread is
+        that of the options which may be chosen, `legal` (..., B, D, K).
         """
         if kind == "uniform":
             return torch.ones(advantage.shape[:-1], device=advantage.device)
-        spread = self._spread(advantage)
+        spread = self._spread(advantage, legal)
         if kind == "range":
             return spread
         taken = self._taken(advantage, bins)
@@ -192,10 +195,21 @@ class BranchingCritic(nn.Module):
             return taken
         return self.layout.used(taken, bins.to(advantage.dtype))
 
-    def _spread(self, advantage: Tensor) -> Tensor:
+    def _spread(self, advantage: Tensor, legal: Tensor | None) -> Tensor:
         exists = self.layout.mask
+        if legal is not None:
+            exists = exists & self._with_bins(legal)
         high = advantage.masked_fill(~exists, -torch.inf).amax(-1)
-        return high - advantage.masked_fill(~exists, torch.inf).amin(-1)
+        spread = high - advantage.masked_fill(~exists, torch.inf).amin(-1)
+        # A head that is not in use may have no legal option at all.
+        return spread if legal is None else spread.clamp_min(0.0)
+
+    def _with_bins(self, legal: Tensor) -> Tensor:
+        """Legal options of the Choices (..., D, K) beside the bins of Ranges, (..., H, K)."""
+        may = _widened(legal, self.layout.max_options)
+        bins = may.new_ones(*may.shape[:-2], self._source.num_ranges, may.shape[-1])
+        joined = torch.cat([may, bins], dim=-2)
+        return joined if self._source.in_order else joined.index_select(-2, self._source.restore)
 
     def _slope(self, advantage: Tensor, obs: Tensor) -> Tensor:
         """The derivative of the mixture by each advantage, (..., B, H)."""

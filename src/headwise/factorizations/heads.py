@@ -97,8 +97,12 @@ class Heads:
             reals = self.ranges.mode()
         return self.layout.columns(choices, reals)
 
-    def kl(self, other: Heads) -> Tensor:
-        """The divergence of another distribution from this one, head by head, (..., H)."""
+    def kl(self, other: Heads, raw: Tensor | None = None) -> Tensor:
+        """The divergence of another distribution from this one, head by head, (..., H).
+
+        Weighted as `entropy` is: with how likely a head is to be in use, or whether it is in the
+        raw actions given.
+        """
         choices = reals = None
         if self.log_probs is not None:
             assert other.log_probs is not None
@@ -106,7 +110,8 @@ class Heads:
         if self.ranges is not None:
             assert other.ranges is not None
             reals = self.ranges.kl(other.ranges)
-        return self._likely(self.layout.columns(choices, reals))
+        columns = self.layout.columns(choices, reals)
+        return self._likely(columns) if raw is None else self._in_use(columns, raw)
 
     def to_unit(self, raw: Tensor) -> Tensor:
         """Raw actions in the learner's form: options as they are, ranges in [-1, 1]."""

@@ -119,6 +119,7 @@ class Independent(Factorization):
     """A network of its own for every head, all on the same reward."""
 
     name: ClassVar[str] = "independent"
+    sums_head_losses: ClassVar[bool] = True
 
     def policy(self, blueprint: Blueprint) -> Policy:
         """A policy network for each head."""

@@ -103,6 +103,7 @@ class Joint(Factorization):
     """One choice among all joint actions."""
 
     name: ClassVar[str] = "joint"
+    joint_ratio: ClassVar[bool] = True
     max_joint: int = 10_000
     """The largest number of joint actions."""
 

@@ -27,6 +27,8 @@ class JointActions:
         rest = layout.spec.canonical(grid)
         legal = torch.as_tensor((rest == grid).all(-1), device=layout.device)
         self._legal = None if bool(legal.all()) else legal
+        idle = ~layout.spec.active(grid)
+        self._idle = torch.as_tensor(idle.T.copy(), device=layout.device)  # (H, J)
         self.num_distinct = int(legal.sum(-1))
         """How many joint actions there are, if those that do the same count once."""
         strides = np.cumprod([1, *layout.spec.cardinalities[:0:-1]])[::-1]
@@ -44,11 +46,14 @@ class JointActions:
         return self._heads[joint.squeeze(-1).long()]
 
     def legal(self, legal: Tensor | None) -> Tensor | None:
-        """Which joint actions may be chosen, (..., 1, J), given options (..., D, K)."""
+        """Which joint actions may be chosen, (..., 1, J), given options (..., D, K).
+
+        What is legal in a head that an action does not use does not matter to it.
+        """
         allowed = self._legal
         if legal is not None:
             options = self._heads.long().T  # (H, J)
-            each = legal.gather(-1, options.expand(*legal.shape[:-1], -1))
+            each = legal.gather(-1, options.expand(*legal.shape[:-1], -1)) | self._idle
             allowed = each.all(-2) if allowed is None else each.all(-2) & allowed
         if allowed is None:
             return None

@@ -7,6 +7,8 @@ serves them all.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -55,6 +57,8 @@ class Layout:
         """Where each Choice head's options begin and end among all, (D + 1,)."""
         self._equal = len(set(self.sizes)) <= 1
         self._never = torch.where(self.mask, 0.0, NEVER)
+        logs = [math.log(n) if n else 0.0 for n in spec.cardinalities]
+        self._log_sizes = torch.tensor(logs, device=device)
         # Columns come as choices, then ranges; this puts them back into the order of the spec.
         order = torch.cat([self.choices, self.ranges])
         self.in_order = bool((order == torch.arange(self.num_heads, device=device)).all())
@@ -72,6 +76,18 @@ class Layout:
         if legal is not None:
             padded = padded.masked_fill(~legal, NEVER)
         return padded if self._equal else padded + self._never
+
+    def largest_entropy(self, legal: Tensor | None = None) -> Tensor:
+        """The most entropy that each head can have, (H,), and zero for a Range, which has no most.
+
+        Given which options are legal, (..., D, K), it is the logarithm of their number, (..., H).
+        """
+        if legal is None:
+            return self._log_sizes
+        # A head that is not in use may have no legal option at all.
+        of_choices = (legal & self.mask).sum(-1).clamp_min(1).log()
+        none = torch.zeros(*of_choices.shape[:-1], self.num_ranges, device=self.device)
+        return self.columns(of_choices, none)
 
     def columns(self, choices: Tensor | None, ranges: Tensor | None) -> Tensor:
         """Columns of the choices (..., D) and of the ranges (..., C) in the order of the spec."""

@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 
 from headwise.checks import check_counts
-from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
+from headwise.factorizations.base import (
+    Blueprint,
+    Factorization,
+    Importance,
+    Policy,
+    Value,
+    factorizations,
+)
 from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.plain import need_dueling
 from headwise.factorizations.shared import SharedPolicy
@@ -55,6 +62,8 @@ class MixedValue(BranchingValue):
         if self.mixer.kind == "qplex":
             options = self.layout.choice_columns(action)
             one_hot = torch.nn.functional.one_hot(options, self.layout.max_options)
+            if self.layout.is_conditional:  # what a head says that is not in use means nothing
+                one_hot = one_hot * self.layout.active(action).unsqueeze(-1)
             one_hot = one_hot.flatten(-2).to(value.dtype)
         mixed: Tensor = self.mixer(advantage, embedding.detach(), one_hot, base=value)
         return mixed.unsqueeze(-1)
@@ -66,6 +75,7 @@ class QPLEX(Factorization):
     """One encoder, advantages mixed monotonically: Q = V + f(A_1 ... A_H | s)."""
 
     name: ClassVar[str] = "qplex"
+    default_importance: ClassVar[Importance] = "grad"
     mixer_width: int = 128
     """Hidden units of the mixer."""
     mixer: MixerKind = "paper"

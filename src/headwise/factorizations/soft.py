@@ -12,13 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from headwise.errors import ConfigError
+from headwise.factorizations.base import Blueprint
 from headwise.factorizations.layout import Layout
-from headwise.population import even_rows, member_mean
+from headwise.population import Initializer, even_rows, member_mean
 from headwise.population.warps import warps_for
 from headwise.spaces import ActionSpec
 
 TWINS = 2
 _MOST_AT_ONCE = 4096
+_FIRST_OF_CRITICS = 1000  # layers
 
 
 class ActorLoss(NamedTuple):
@@ -45,6 +47,9 @@ class Soft(Protocol):
     """The module that the actor's loss trains, or None where the critic itself is the policy."""
     actor_has_options: bool
     """Whether options are drawn by the actor, which must learn them, and not by the critic."""
+    tells_heads_apart: bool
+    """Whether heads have entropies of their own, each counted as often as it is in use. If not, all
+    of them have one temperature, and of the joint action's entropy a share each."""
     num_columns: int
     """Values for one action (G): 1, or H where each head has its own."""
     num_uniforms: int
@@ -54,6 +59,9 @@ class Soft(Protocol):
 
     def make_critic(self) -> nn.Module:
         """Twin critics; each call begins with the same values."""
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """The most that each Choice's entropy can be, (H,); (P, B, H) where options are masked."""
 
     def sample(
         self, critic: nn.Module, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -88,16 +96,28 @@ class Soft(Protocol):
         """What the actor is trained with; the critic is a constant to it."""
 
 
+def for_critics(blueprint: Blueprint) -> Blueprint:
+    """What critics are built from, the same at every call.
+
+    Target critics must begin as critics do, so the layers of each are numbered anew; and from a
+    number that an actor's layers never reach, so that no critic begins like a part of the actor.
+    """
+    return replace(blueprint, init=Initializer(blueprint.init.keys, _FIRST_OF_CRITICS))
+
+
 def twice(x: Tensor) -> Tensor:
     """Inputs (..., B, F) for both critics, (..., 2, B, F), without a copy."""
     return x.unsqueeze(-3).expand(*x.shape[:-2], TWINS, *x.shape[-2:])
 
 
-def part_layout(layout: Layout, heads: Tensor) -> Layout:
-    """The layout of some heads alone; conditions on other heads are not carried over."""
+def part_layout(layout: Layout, heads: Tensor, *, conditional: bool = True) -> Layout:
+    """The layout of some heads alone.
+
+    Conditions on other heads are not carried over, and none is if the part is not `conditional`.
+    """
     numbers = heads.tolist()
     spec = layout.spec
-    conditions = (spec.conditions[h] for h in numbers)
+    conditions = (spec.conditions[h] if conditional else None for h in numbers)
     part = ActionSpec(
         tuple(spec.names[h] for h in numbers),
         tuple(spec.heads[h] for h in numbers),

@@ -162,6 +162,11 @@ class BranchingSoft(OptionsSoft):
         log_policy = torch.log_softmax(scaled, dim=-1)
         entropy = -(log_policy.exp() * log_policy).sum(-1)  # (P, 2, B, D)
         in_use = self.layout.activity(log_policy)
+        if critic.mixer is not None:
+            # Options are drawn, so what a change of their chances does to the mixture has no slope
+            # here. It would cancel that of their entropies, which may not have one either.
+            entropy = entropy.detach()
+            in_use = None if in_use is None else in_use.detach()
 
         def weighted(x: Tensor) -> Tensor:  # with how likely each head is to be in use
             return x if in_use is None else x * in_use.index_select(-1, self.layout.choices)

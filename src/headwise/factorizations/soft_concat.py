@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,11 +11,11 @@ from torch import Tensor, nn
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.prefix import Prefix
 from headwise.factorizations.questions import Questions
-from headwise.factorizations.soft import TWINS, ActorLoss
-from headwise.factorizations.soft_draw import draw, draw_units
+from headwise.factorizations.soft import TWINS, ActorLoss, for_critics
+from headwise.factorizations.soft_draw import Drawn, draw, draw_units
 from headwise.factorizations.worth import lesser, worth
 from headwise.nets import MLP
-from headwise.population import Initializer, Linear
+from headwise.population import Linear
 
 
 class ActionCritic(nn.Module):
@@ -50,6 +49,7 @@ class ConcatSoft:
     """
 
     num_columns = 1
+    tells_heads_apart = True
 
     def __init__(self, blueprint: Blueprint, make_actor: Callable[[Blueprint], Any]) -> None:
         self.layout = blueprint.layout
@@ -66,8 +66,12 @@ class ConcatSoft:
 
     def make_critic(self) -> ActionCritic:
         """Twin critics."""
-        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
-        return ActionCritic(own, self._blueprint.obs_size + self._embedding.size)
+        own = for_critics(self._blueprint)
+        return ActionCritic(own, own.obs_size + self._embedding.size)
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """The most that each Choice's entropy can be, (H,) or (P, B, H)."""
+        return self.layout.largest_entropy(legal)
 
     def sample(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -105,30 +109,39 @@ class ConcatSoft:
     ) -> ActorLoss:
         """Minus the value of what the actor does and of its randomness."""
         gumbel, rest = noise[..., : self._num_gumbel], noise[..., self._num_gumbel :]
-        unit, entropy, log_probs, in_use = draw(self.actor, obs, rest, legal)
+        drawn = draw(self.actor, obs, rest, legal)
+        unit, entropy, log_probs = drawn.unit, drawn.entropy, drawn.log_probs
         if log_probs is None:
             gain = worth(self.predict(critic, obs, unit), entropy, alpha)
         elif self._counterfactual:
-            value = self._expected(critic, obs, unit, log_probs)
+            value = self._expected(critic, obs, drawn, log_probs, alpha)
             gain = value + (alpha.unsqueeze(-2) * entropy).sum(-1, keepdim=True)
         else:
             x = self._embedding.relaxed_for_twins(obs, unit, log_probs, gumbel, gumbel_temperature)
             gain = worth(critic(x), entropy, alpha)
-        return ActorLoss(gain, entropy, in_use)
+        return ActorLoss(gain, entropy, drawn.in_use)
 
-    def _expected(self, critic: Any, obs: Tensor, unit: Tensor, log_probs: Tensor) -> Tensor:
+    def _expected(
+        self, critic: Any, obs: Tensor, drawn: Drawn, log_probs: Tensor, alpha: Tensor
+    ) -> Tensor:
         """What each Choice head may expect while the other heads are as drawn, summed, (P, B, 1).
 
         Its gradient by the actor is that of the expected value, on average over draws and states.
-        Numbers of Range heads have theirs through the critics at the action drawn.
+        Numbers of Range heads have theirs through the critics at the action drawn. An option that
+        puts numbers in use is also worth their randomness, `drawn.surprise` at its temperature:
+        it is part of the value that the critics learn. That of options in use has its gradient
+        through the heads' entropies.
         """
-        rows = obs.shape[-2]
+        rows, unit = obs.shape[-2], drawn.unit
         if self._questions is None or self._questions.rows != rows:
             self._questions = Questions(self.layout, rows)
         with torch.no_grad():
             states, actions = self._questions.states(obs), self._questions.actions(unit)
-            q = lesser(self.predict(critic, states, actions))
-            answers = self._questions.answers(q.squeeze(-1))
+            found = lesser(self.predict(critic, states, actions)).squeeze(-1)
+            if drawn.surprise is not None:
+                paid = self._questions.states(alpha.unsqueeze(-2) * drawn.surprise)
+                found = found + self.layout.used(paid, actions).sum(-1)
+            answers = self._questions.answers(found)
         value = (log_probs.exp() * answers).sum((-2, -1)).unsqueeze(-1)
         if self.layout.num_ranges:
             value = value + lesser(self.predict(critic, obs, unit))

@@ -28,6 +28,9 @@ class Drawn(NamedTuple):
     """Log-probabilities of the options, (P, B, D, K)."""
     in_use: Tensor | None
     """How likely each head is to be in use, (P, B, H); None where all always are."""
+    surprise: Tensor | None = None
+    """Minus the log-density of every number drawn, in use or not, (P, B, H), and zero for a Choice;
+    None where all heads always are in use."""
 
 
 def draw(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = None) -> Drawn:
@@ -39,7 +42,8 @@ def draw(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = None) 
     if not _is_one_network(actor):
         raw, judged = actor.sample(obs, uniform, legal)
         heads, unit = judged.heads, actor.to_unit(raw)
-        return Drawn(unit, _entropy(heads, judged.log_prob), heads.log_probs, heads.activity())
+        entropy = _entropy(heads, judged.log_prob)
+        return Drawn(unit, entropy, heads.log_probs, heads.activity(), _surprise(heads, raw))
     if _can_fuse(actor, obs, legal):
         return _drawn_at_once(actor, obs, uniform)
     heads = actor.heads(obs, legal)
@@ -116,6 +120,16 @@ def _entropy(heads: Heads, log_prob: Tensor) -> Tensor:
     if layout.is_conditional:
         return torch.where(layout.is_choice, heads.entropy(), -log_prob)
     return layout.columns(heads.option_entropy(), -layout.range_columns(log_prob))
+
+
+@torch.no_grad()
+def _surprise(heads: Heads, raw: Tensor) -> Tensor | None:
+    layout = heads.layout
+    if not layout.is_conditional or heads.ranges is None:
+        return None
+    of_ranges = -heads.ranges.log_prob(layout.range_columns(raw))
+    of_choices = torch.zeros(*raw.shape[:-1], layout.num_choices, device=raw.device)
+    return layout.columns(of_choices, of_ranges)
 
 
 def _can_fuse(actor: Any, obs: Tensor, legal: Tensor | None) -> bool:

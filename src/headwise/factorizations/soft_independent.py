@@ -14,6 +14,7 @@ from headwise.factorizations.join import can_join, joined_each
 from headwise.factorizations.soft import (
     TWINS,
     ActorLoss,
+    for_critics,
     log_sum,
     part_layout,
     temperatures_of,
@@ -31,7 +32,7 @@ from headwise.factorizations.worth import (
     worth_each,
 )
 from headwise.nets import MLP, Dueling
-from headwise.population import Initializer, Linear
+from headwise.population import Linear
 
 
 class IndependentCritics(nn.Module):
@@ -69,6 +70,7 @@ class IndependentSoft:
     """H learners that share nothing but the reward: predictions and values are (..., H)."""
 
     actor_has_options = False
+    tells_heads_apart = True
 
     def __init__(self, blueprint: Blueprint) -> None:
         self.layout = blueprint.layout
@@ -77,16 +79,22 @@ class IndependentSoft:
         self.actor: Any = None
         range_uniforms = 0
         if self.layout.num_ranges:
-            ranges = part_layout(self.layout, self.layout.ranges)
+            # Each is a learner by itself, which does not ask whether it is in use.
+            ranges = part_layout(self.layout, self.layout.ranges, conditional=False)
             self.actor = PolicyStack(replace(blueprint, layout=ranges), blueprint.obs_size)
             range_uniforms = self.actor.num_uniforms
         self.num_uniforms = self.layout.num_choices + range_uniforms
         self.num_noise = self.num_uniforms
+        conditions = self.layout.spec.conditions  # of which some may be on what a number is
+        self._numbers_decide = any(c and c.head in self.layout.range_of for c in conditions)
 
     def make_critic(self) -> IndependentCritics:
         """Twin critics for every head."""
-        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
-        return IndependentCritics(own)
+        return IndependentCritics(for_critics(self._blueprint))
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """The most that each Choice's entropy can be, (H,) or (P, B, H)."""
+        return self.layout.largest_entropy(legal)
 
     def sample(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -163,7 +171,7 @@ class IndependentSoft:
         legal: Tensor | None,
     ) -> ActorLoss:
         """Every actor by its own critic."""
-        gain = in_use = advantage = of_options = None
+        gain = advantage = of_options = log_policy = None
         if self.layout.num_choices:
             advantage = self._advantages(critic, obs)
         numbers, of_ranges = self._draw_numbers(obs, noise)
@@ -174,11 +182,15 @@ class IndependentSoft:
             said = OfNetworks(advantage, None, None)
             return ActorLoss(gain, soft_each(self.layout, said, of_ranges, alpha, values=False)[1])
         if advantage is not None:
-            of_options, in_use = self._randomness(advantage, alpha, legal)
-        if in_use is not None and gain is not None and of_ranges is not None:
-            used = in_use[..., self.layout.ranges].detach()
-            gain, of_ranges = gain * used, of_ranges * used  # an actor learns as much as it is used
-        return ActorLoss(gain, self.layout.columns(of_options, of_ranges), in_use)
+            log_policy = self._log_policy(advantage, alpha, legal)
+            of_options = -(log_policy.exp() * log_policy).sum(-1)
+        entropy = self.layout.columns(of_options, of_ranges)
+        in_use = self._in_use(obs, log_policy)
+        if in_use is None:
+            return ActorLoss(gain, entropy)
+        if gain is not None:  # an actor learns as much as it is used
+            gain = gain * in_use[..., self.layout.ranges]
+        return ActorLoss(gain, entropy * in_use, in_use)
 
     # --- the pieces -----------------------------------------------------------------------------
 
@@ -196,20 +208,18 @@ class IndependentSoft:
         allowed = None if legal is None else legal.unsqueeze(-4)
         return max_centred(self.layout, advantage.movedim(-3, -2), allowed)
 
-    def _randomness(
-        self, advantage: Tensor, alpha: Tensor, legal: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """The entropy of each Choice head under the first critic, (P, B, D).
-
-        The second is how likely each head is to be in use, (P, B, H), where not all always are.
-        """
+    def _log_policy(self, advantage: Tensor, alpha: Tensor, legal: Tensor | None) -> Tensor:
+        """Log-probabilities of the options by the first critic, (P, B, D, K)."""
         scaled = self._centred(advantage, legal) / self._t(alpha).unsqueeze(-1)
-        log_policy = torch.log_softmax(scaled.select(-4, 0), dim=-1)
-        entropy = -(log_policy.exp() * log_policy).sum(-1)
-        in_use = self.layout.activity(log_policy)
-        if in_use is not None:
-            entropy = entropy * in_use[..., self.layout.choices]
-        return entropy, in_use
+        return torch.log_softmax(scaled.select(-4, 0), dim=-1)
+
+    @torch.no_grad()
+    def _in_use(self, obs: Tensor, log_policy: Tensor | None) -> Tensor | None:
+        """How likely each head is to be in use, (P, B, H); None where all always are."""
+        ranges = None
+        if self._numbers_decide:
+            ranges = self.actor.heads(for_each_head(obs, self.layout.num_ranges)).ranges
+        return self.layout.activity(log_policy, ranges)
 
     def _judge_numbers(self, critic: Any, obs: Tensor, numbers: Tensor) -> Tensor:
         """Both critics of every Range head, (P, 2, C, B)."""

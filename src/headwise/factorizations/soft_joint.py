@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,26 +15,38 @@ from headwise.factorizations.soft_branching import BranchingCritics, BranchingSo
 
 
 class JointSoft:
-    """Discrete SAC whose only head is the joint action; its temperature is the first head's."""
+    """Discrete SAC whose only head is the joint action; its temperature is that of all heads."""
 
     num_columns = 1
     num_uniforms = 1
     num_noise = 1
     actor_has_options = False
+    tells_heads_apart = False
     actor: Any = None
 
     def __init__(self, blueprint: Blueprint) -> None:
         self._actions = JointActions(blueprint.layout)
         self._inner = BranchingSoft(replace(blueprint, layout=self._actions.layout))
-        most = torch.tensor(blueprint.spec.cardinalities, device=blueprint.layout.device).log()
+        self._outer = blueprint.layout
+        sizes = torch.tensor(blueprint.spec.cardinalities, device=blueprint.layout.device).log()
         # Every head has the same share of its own largest entropy that the joint action has of
         # theirs together, so that it is the same whose target is looked at.
-        self._share = most / most.sum(-1).clamp_min(1e-6)
-        self._reach = math.log(self._actions.num_distinct) / max(float(most.sum(-1)), 1e-6)
+        self._share = sizes / sizes.sum(-1).clamp_min(1e-6)
 
     def make_critic(self) -> BranchingCritics:
         """Twin critics."""
         return self._inner.make_critic()
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """Each head's share of the logarithm of how many joint actions there are to choose from.
+
+        Where heads may be idle those are fewer than combinations of options.
+        """
+        allowed = self._actions.legal(legal)
+        if allowed is None:
+            return self._outer.largest_entropy()
+        together = allowed.sum(-1).clamp_min(1).log() * self._share  # (..., 1) to (..., H)
+        return together if legal is not None else together.view(-1)
 
     def sample(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -73,15 +84,9 @@ class JointSoft:
         gumbel_temperature: Tensor,
         legal: Tensor | None,
     ) -> ActorLoss:
-        """No actor; the entropy of the joint action, shared out among the heads.
-
-        Where heads may be idle there are fewer joint actions than combinations of options, so that
-        there is less entropy to reach.
-        """
+        """No actor; the entropy of the joint action, shared out among the heads."""
         allowed = self._actions.legal(legal)
         entropy = self._inner.actor_loss(
             critic, obs, noise, alpha[..., :1], gumbel_temperature, allowed
         ).entropy
-        shared = entropy * self._share
-        in_use = torch.full_like(shared, self._reach) if self._reach < 1.0 else None
-        return ActorLoss(None, shared, in_use)
+        return ActorLoss(None, entropy * self._share)

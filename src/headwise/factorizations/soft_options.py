@@ -10,9 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.soft import ActorLoss, part_layout, temperatures_of
+from headwise.factorizations.soft import ActorLoss, for_critics, part_layout, temperatures_of
 from headwise.factorizations.soft_draw import draw, draw_units
-from headwise.population import Initializer
 
 
 class OptionsSoft(ABC):
@@ -25,6 +24,7 @@ class OptionsSoft(ABC):
 
     num_columns = 1
     actor_has_options = False
+    tells_heads_apart = True
 
     def __init__(self, blueprint: Blueprint, make_actor: Callable[[Blueprint], Any]) -> None:
         self.layout = blueprint.layout
@@ -36,6 +36,10 @@ class OptionsSoft(ABC):
             self.actor = make_actor(replace(blueprint, layout=ranges))
             self.num_uniforms += self.actor.num_uniforms
         self.num_noise = self.num_uniforms
+
+    def largest_entropy(self, legal: Tensor | None) -> Tensor:
+        """The most that each Choice's entropy can be, (H,) or (P, B, H)."""
+        return self.layout.largest_entropy(legal)
 
     def soft_value(
         self, critic: Any, obs: Tensor, uniform: Tensor, alpha: Tensor, legal: Tensor | None
@@ -89,8 +93,8 @@ class OptionsSoft(ABC):
 
     def _critic_blueprint(self) -> tuple[Blueprint, int]:
         """What critics are built from, the same at every call, and how many inputs they have."""
-        own = replace(self._blueprint, init=Initializer(self._blueprint.init.keys, 1000))
-        return own, self._blueprint.obs_size + self.layout.num_ranges
+        own = for_critics(self._blueprint)
+        return own, own.obs_size + self.layout.num_ranges
 
     def _best_numbers(self, obs: Tensor) -> Tensor | None:
         return None if self.actor is None else self.actor.to_unit(self.actor.mode(obs))

@@ -65,16 +65,10 @@ class PolicyStack(nn.Module):
             ranges = self.spread.distribution(mine[..., : self.spread.outputs_per_range])
         return Heads.from_logits(self.layout, logits, ranges, legal)
 
-    def draw(
-        self, head: int, x: Tensor, uniform: Tensor | None, legal: Tensor | None = None
-    ) -> Tensor:
-        """The raw value of one head (..., B) from its own input (..., B, F), or its mode."""
-        return self.draw_from(head, self.outputs_of(head, x), uniform, legal)
-
     def draw_from(
         self, head: int, outputs: Tensor, uniform: Tensor | None, legal: Tensor | None = None
     ) -> Tensor:
-        """The same from what its network says, (..., B, W).
+        """The raw value of one head (..., B), or its mode, from what its network says, (..., B, W).
 
         `uniform` has the columns of a whole action, of which only this head's are used, so that a
         head draws the same number whatever the order.

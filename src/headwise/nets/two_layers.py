@@ -71,7 +71,7 @@ class _Shape(NamedTuple):
     hidden: int
     width: int
     outputs: int
-    """None if there is no last layer."""
+    """0 if there is no last layer."""
 
     @staticmethod
     def of(x: Tensor, parameters: list[Tensor]) -> _Shape:

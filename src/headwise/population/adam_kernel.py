@@ -31,7 +31,7 @@ def step(
     clock, blocks_each, rate, beta1, beta2, rest1, rest2, log_beta1, log_beta2, eps, max_norm,
     FOLLOWED: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """One step of each block; its gradients are then zero, and whoever follows has followed."""
+    """One step of each block; its gradients are then zero, and followers of the living moved."""
     block = tl.program_id(0)
     member = tl.load(members + block)
     part = tl.arange(0, PARTS)
@@ -68,7 +68,7 @@ def move(
     values, grads, means, squares, followers, start, count, living, scale, size, spread,
     rate, beta1, beta2, rest1, rest2, eps, FOLLOWED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Moves the numbers of a block, if their member lives."""
+    """Moves the numbers of a block, and whoever follows them, if their member lives."""
     lane = tl.arange(0, BLOCK)
     inside = lane < count
     at = start + lane
@@ -87,4 +87,4 @@ def move(
     tl.store(grads + at, lane * 0.0, mask=inside)
     if FOLLOWED:
         follower = tl.load(followers + at, mask=inside, other=0.0)
-        tl.store(followers + at, follower + rate * (value - follower), mask=inside)
+        tl.store(followers + at, follower + rate * (value - follower), mask=moves)

@@ -89,10 +89,6 @@ class Draws:
         """Numbers in [0, 1), float32, shape (P, *shape)."""
         return self._keys.uniform(stream, self._step, shape)
 
-    def normal(self, stream: Stream, *shape: int) -> Tensor:
-        """Standard normal numbers, float32, shape (P, *shape)."""
-        return to_normal(self.uniform(stream, *shape))
-
 
 def to_normal(uniform: Tensor) -> Tensor:
     """Uniform numbers in [0, 1) as standard normal ones, each by itself."""

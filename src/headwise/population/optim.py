@@ -17,7 +17,8 @@ class Adam:
     """Adam over packed parameters; nothing crosses members.
 
     The gradient of a member is clipped to `max_norm` by its own length. A member whose gradient is
-    not finite has diverged: from then on it is left as it was, and the others never notice.
+    not finite has diverged: from then on it and what follows it are left as they were, and the
+    others never notice.
 
     Args:
         packed: The parameters and their gradients.
@@ -25,6 +26,8 @@ class Adam:
         betas: Decay of the running mean and square.
         eps: Keeps the quotient finite.
         max_norm: The longest gradient; None does not clip.
+        alive: Which members have not diverged, (P,), where that is another optimiser's to say as
+            well: a member that diverges in one of them is left alone by all.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Adam:
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         max_norm: float | None = None,
+        alive: Tensor | None = None,
     ) -> None:
         self.packed = packed
         self.lr = lr.clone()
@@ -46,7 +50,9 @@ class Adam:
         device = packed.values.device
         self.clock = Clock(device)
         """Steps so far."""
-        self.alive = torch.ones(packed.num_members, dtype=torch.bool, device=device)
+        if alive is None:
+            alive = torch.ones(packed.num_members, dtype=torch.bool, device=device)
+        self.alive = alive
         """Which members have not diverged, (P,)."""
         self.norm = torch.zeros(packed.num_members, device=device)
         """The length of each member's last gradient, before clipping, (P,)."""
@@ -68,10 +74,8 @@ class Adam:
         if kind == "cpu":
             self._step_compiled(follower, rate)
             return
-        self._step_tensors()
+        self._step_tensors(follower, rate)
         self.packed.zero_grad()
-        if follower is not None:
-            follower.move_towards(self.packed, rate)
 
     @torch.no_grad()
     def _step_kernels(self, follower: Packed | None, rate: float) -> None:
@@ -117,7 +121,7 @@ class Adam:
         )
 
     @torch.no_grad()
-    def _step_tensors(self) -> None:
+    def _step_tensors(self, follower: Packed | None = None, rate: float = 0.0) -> None:
         """The same in tensor operations: for other devices, and the oracle of the compiled one."""
         beta1, beta2 = self.betas
         grads = self.packed.rows(self.packed.grads)
@@ -142,6 +146,10 @@ class Adam:
             (self.square, square),
         ):
             self.packed.load_rows(flat, rows)
+        if follower is not None:
+            behind = follower.rows(follower.values)
+            behind = torch.where(alive, behind.lerp(values, rate), behind)
+            follower.load_rows(follower.values, behind)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that a later step depends on, each with the member axis first."""

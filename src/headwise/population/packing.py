@@ -72,14 +72,6 @@ class Packed:
         """Forgets all gradients."""
         self.grads.zero_()
 
-    def copy_from(self, other: Packed) -> None:
-        """Takes over the values of a network of the same shape."""
-        self.values.copy_(other.values)
-
-    def move_towards(self, other: Packed, rate: float) -> None:
-        """Moves a part of the way to another network: Polyak averaging."""
-        self.values.lerp_(other.values, rate)
-
     def rows(self, flat: Tensor) -> Tensor:
         """A tensor laid out like `values` with a row for each member, (P, N): for keeping."""
         parts = zip(self.offsets.tolist(), self.sizes.tolist(), strict=True)

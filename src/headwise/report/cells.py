@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS, generator_for
+from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
 from headwise.report.statistics.aggregates import Array
-from headwise.report.statistics.bootstrap import draw_counts
+from headwise.report.statistics.contrasts import contrast
 from headwise.report.store import RunRecord
 from headwise.study.measures import NUM_POINTS
 
-BAND_SAMPLES = 500
-"""Bootstrap samples behind the band of a curve."""
 LENT = ("update_ms", "act_ms", "act_flops")
 """What is measured on a CPU alone and does not depend on how long a run is."""
 
@@ -33,7 +31,10 @@ class Cell:
     algorithm: str
     factorization: str
     variant: str
+    """What the study's labels say of it."""
     runs: tuple[RunRecord, ...]
+    apart: str = ""
+    """The settings that tell it from other cells that would go by the same name."""
     timed: tuple[RunRecord, ...] = ()
     """Runs elsewhere that differ in seed and steps alone, whose times count instead of its own:
     times are compared between cells, so all should be of one machine and one size of population."""
@@ -46,7 +47,7 @@ class Cell:
     @property
     def name(self) -> str:
         """All that sets it apart."""
-        parts = (self.task, self.view, self.algorithm, self.factorization, self.variant)
+        parts = (self.task, self.view, self.algorithm, self.factorization, self.variant, self.apart)
         return "/".join(part for part in parts if part)
 
     @cached_property
@@ -99,17 +100,16 @@ def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list
         alike = [place for place, cell in enumerate(cells) if cell.name == name]
         if len(alike) > 1:
             for place, text in zip(alike, _differences([cells[i] for i in alike]), strict=True):
-                cells[place] = replace(
-                    cells[place], variant=f"{cells[place].variant} {text}".strip()
-                )
+                cells[place] = replace(cells[place], apart=text)
 
-    def rank(cell: Cell) -> tuple[str, int, int, int, str]:
+    def rank(cell: Cell) -> tuple[str, int, int, int, str, str]:
         return (
             cell.task,
             _place(cell.view, VIEWS),
             _place(cell.algorithm, ALGORITHMS),
             _place(cell.factorization, FACTORIZATIONS),
             cell.variant,
+            cell.apart,
         )
 
     return sorted(cells, key=rank)
@@ -130,7 +130,7 @@ def _cell(runs: Sequence[RunRecord], timed: Sequence[RunRecord]) -> Cell:
         first.factorization,
         first.variant,
         tuple(sorted(runs, key=lambda run: run.seed)),
-        tuple(timed),
+        timed=tuple(timed),
     )
 
 
@@ -146,7 +146,7 @@ def _differences(cells: Sequence[Cell]) -> list[str]:
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
     """Settings of all kinds in one dict, with what else determines a run."""
     nested = ("env_settings", "settings", "factorization_settings")
-    flat = {key: config.get(key) for key in ("env", "steps", "num_envs")}
+    flat = {key: config.get(key) for key in ("env", "view", "steps", "num_envs")}
     for part in nested:
         flat |= config.get(part) or {}
     return flat
@@ -166,7 +166,7 @@ def grid(steps: float = 1.0) -> Array:
 
 @dataclass(frozen=True)
 class Band:
-    """A mean curve and a 95 % interval around it, each (points,)."""
+    """A mean curve and a 95 % interval around it, each (points,); NaN where there is none."""
 
     mean: Array
     low: Array
@@ -174,20 +174,20 @@ class Band:
     num_runs: int
 
 
-def band(strata: Sequence[Array], name: str) -> Band:
-    """The mean over tasks of the mean curve over runs, with a stratified bootstrap band."""
+def band(strata: Sequence[Array]) -> Band:
+    """The mean over tasks of the mean curve over runs, with Student's interval at each point.
+
+    Args:
+        strata: The curves of each task, (runs, points).
+    """
     strata = [part[np.isfinite(part).all(axis=-1)] for part in strata]
     strata = [part for part in strata if len(part)]
     if not strata:
         nothing = np.full(NUM_POINTS, np.nan)
         return Band(nothing, nothing, nothing, 0)
-    rng = generator_for("band", name)
-    drawn = np.zeros((BAND_SAMPLES, strata[0].shape[-1]))
-    for part in strata:
-        drawn += draw_counts(len(part), rng, BAND_SAMPLES) @ part / (len(part) * len(strata))
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    mean = np.mean([part.mean(axis=0) for part in strata], axis=0)
-    return Band(mean, low, high, sum(map(len, strata)))
+    found = contrast([part.T for part in strata])
+    low, high = (np.where(np.isfinite(end), end, np.nan) for end in found.interval())
+    return Band(found.value, low, high, sum(map(len, strata)))
 
 
 def _place(name: str, known: Iterable[str]) -> int:

@@ -17,7 +17,6 @@ FACTORIZATIONS = {
     "ar": "Auto-regressive",
     "joint": "Joint",
 }
-ESTIMATORS = {"uniform": "uniform", "grad": "grad", "range": "range"}
 PRESETS = {"as_published": "as published", "sound": "sound"}
 
 _METHODS = {
@@ -69,11 +68,27 @@ def view_name(name: str) -> str:
     return VIEWS.get(name, name)
 
 
-def method_name(algorithm: str, factorization: str) -> str:
-    """An algorithm with a factorization, by the paper's name where it has one."""
+def actions_name(view: str) -> str:
+    """Actions in a view, for people."""
+    return f"{VIEWS[view].lower()} actions" if view in VIEWS else "actions as they are"
+
+
+def method_name(algorithm: str, factorization: str, apart: str = "") -> str:
+    """An algorithm with a factorization, by the paper's name where it has one.
+
+    Args:
+        algorithm: Its name.
+        factorization: Its name.
+        apart: The settings that tell it from others of the same name.
+    """
     plain = f"{algorithm_name(algorithm)} {factorization_name(factorization).lower()}"
     plain = plain.replace("qplex", "QPLEX").replace("vdn", "VDN").replace("auto-regressive", "AR")
-    return _METHODS.get((algorithm, factorization), plain)
+    return with_settings(_METHODS.get((algorithm, factorization), plain), apart)
+
+
+def with_settings(name: str, apart: str) -> str:
+    """A name with the settings that tell it from others of the same name."""
+    return f"{name} ({apart})" if apart else name
 
 
 def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:

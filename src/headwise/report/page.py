@@ -72,13 +72,16 @@ def render_page(
     }
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     abouts = dict.fromkeys(store.about for store in stores if store.about)
+    full = {*(figure.section for figure in figures), *(table.section for table in tables)}
+    parts = [name for name in SECTIONS if name in full]
     return Template(_asset("page.html")).substitute(
         title=escape("Headwise report: " + ", ".join(names)),
         version=escape(version("headwise")),
         about=escape(" ".join(abouts)),
+        notice=_notice(stores),
         tiles=_tiles(stores, entries),
-        parts="".join(f'<a href="#{slug(name)}">{escape(name)}</a>' for name in SECTIONS),
-        body="\n".join(_section(name, figures, tables, formats) for name in SECTIONS),
+        parts="".join(f'<a href="#{slug(name)}">{escape(name)}</a>' for name in parts),
+        body="\n".join(_section(name, figures, tables, formats) for name in parts),
         data=text.replace("<", "\\u003c"),  # a name could otherwise end the script
         style=_asset("page.css"),
         script=_asset("charts.js") + _asset("page.js"),
@@ -133,10 +136,31 @@ def _tiles(stores: Sequence[Store], entries: Sequence[Entry]) -> str:
         (f"{len({run.seed for run in runs}):,}", "seeds"),
         (f"{sum(run.steps for run in runs):,}", "environment steps"),
     ]
-    for verdict in Verdict:
+    for verdict in Verdict if entries else ():
         count = sum(entry.verdict == verdict for entry in entries)
         tiles.append((f"{count}", f"claims: {verdict}"))
     return "".join(f"<li><b>{escape(n)}</b><span>{escape(t)}</span></li>" for n, t in tiles)
+
+
+def _notice(stores: Sequence[Store]) -> str:
+    """What a reader must know first: that there is nothing yet, or that runs are left out."""
+    lines = [f"Of {store.name}: {text}." for store in stores if (text := left_out(store))]
+    if not any(store.runs for store in stores):
+        lines.append("No run has finished yet.")
+    return "".join(f'<p class="missing">{escape(line)}</p>' for line in lines)
+
+
+def left_out(store: Store) -> str:
+    """How many runs of a store the report leaves out and why; nothing if there are none."""
+    if not store.num_beside:
+        return ""
+    runs = (
+        "1 finished run is" if store.num_beside == 1 else f"{store.num_beside:,} finished runs are"
+    )
+    return (
+        f"{runs} not in the plan as it is now, and left out; "
+        "`headwise report --all-runs` counts them in"
+    )
 
 
 def _section(
@@ -144,7 +168,7 @@ def _section(
 ) -> str:
     blocks = [_figure(figure, formats) for figure in figures if figure.section == name]
     blocks += [_table(table) for table in tables if table.section == name]
-    body = "\n".join(blocks) or '<p class="missing">Not yet measured.</p>'
+    body = "\n".join(blocks)
     about = escape(_ABOUT[name])
     return (
         f'<section id="{slug(name)}"><h2>{escape(name)}</h2><p class="caption">{about}</p>\n'

@@ -6,24 +6,35 @@ The layout is documented in docs/studies.md. Small files are read at once, table
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
+from headwise.study.store import Store as StudyFolder
+from headwise.study.tables import UNREADABLE, read_table
 
 _ESTIMATORS = {"range_slope": "range"}
 """Estimators that go under the name of another one in the paper."""
 _AUTOMATIC = {"vdn": "range", "qplex": "grad"}
 """What `importance="auto"` means."""
+_PLAIN_VIEWS = {
+    "ContextualDecoupler": "discrete",
+    **dict.fromkeys(("CoopPush", "HybridShoot", "Lander", "Platform"), "hybrid"),
+}
+"""What the action of an environment is where no view was asked for."""
+AS_IT_IS = "as it is"
+"""The same of environments that are not ours: nothing in the store says what their actions are."""
+_NEEDED = ("env", "algorithm", "factorization", "seed", "steps")
+"""What a run's configuration cannot be read without."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +61,7 @@ class RunRecord:
     @property
     def view(self) -> str:
         """How the action is seen."""
-        default = "discrete" if self.env == "ContextualDecoupler" else "hybrid"
-        return str(self.config.get("view") or default)
+        return str(self.config.get("view") or _PLAIN_VIEWS.get(self.env, AS_IT_IS))
 
     @property
     def algorithm(self) -> str:
@@ -111,7 +121,7 @@ class RunRecord:
     def variant(self) -> str:
         """All further labels in one text: what sets apart cells that are otherwise alike."""
         labels = self.labels
-        return " ".join(str(labels[key]) for key in sorted(labels) if key != "environment")
+        return " ".join(f"{key}={labels[key]}" for key in sorted(labels) if key != "environment")
 
     @property
     def score(self) -> float:
@@ -176,9 +186,17 @@ class Store:
     name: str
     about: str
     runs: tuple[RunRecord, ...]
-    """Finished ones, in the order of the plan."""
+    """Finished ones, in the order of the plan where they are of one folder."""
     failures: tuple[Failure, ...]
-    num_planned: int
+    plan: frozenset[str]
+    """The ids of all runs that the study asks for now."""
+    num_beside: int = 0
+    """Runs in the folder that are not in the plan and were left out."""
+
+    @property
+    def num_planned(self) -> int:
+        """How many runs are, or are to be, looked at."""
+        return len(self.plan.union(run.id for run in self.runs))
 
     def __iter__(self) -> Iterator[RunRecord]:
         return iter(self.runs)
@@ -198,32 +216,40 @@ class Store:
         return pa.table(rows)
 
 
-def read_store(path: str | Path) -> Store:
-    """The store in a folder; raises if there is none or if a file in it cannot be read."""
+def read_store(path: str | Path, *, all_runs: bool = False) -> Store:
+    """The store in a folder; raises if there is none or if a file in it cannot be read.
+
+    Args:
+        path: The folder.
+        all_runs: Whether runs count that are in the folder and not in its plan: those of the study
+            as it was before its file or its arguments changed.
+    """
     root = Path(path)
-    plan_path = root / "study.json"
-    if not plan_path.is_file():
+    if not (root / "study.json").is_file():
         raise ConfigError(
             "no study in this folder",
             got=str(root),
             allowed="a folder with a study.json, as `headwise study run` makes it",
         )
-    study = _read_json(plan_path)
-    plan = study.get("plan", [])
-    order = {entry["id"]: place for place, entry in enumerate(plan)}
-    runs, failures = [], []
+    study = StudyFolder(root).study()
+    name = study["name"]
+    order = {entry["id"]: place for place, entry in enumerate(study["plan"])}
     folders = root / "runs"
-    names = [f.name for f in folders.iterdir() if f.is_dir()] if folders.is_dir() else []
-    for run_id in sorted(names, key=lambda name: (order.get(name, len(order)), name)):
+    there = [f.name for f in folders.iterdir() if f.is_dir()] if folders.is_dir() else []
+    runs, failures, num_beside = [], [], 0
+    for run_id in sorted(there, key=lambda name: (order.get(name, len(order)), name)):
         folder = folders / run_id
-        if (folder / "result.json").is_file():
+        finished = (folder / "result.json").is_file()
+        if run_id not in order and not all_runs:
+            num_beside += finished
+        elif finished:
             prints = folder / "fingerprint.json"
             runs.append(
                 RunRecord(
                     id=run_id,
                     folder=folder,
-                    study=str(study.get("name", root.name)),
-                    config=_read_json(folder / "config.json"),
+                    study=name,
+                    config=_read_config(folder / "config.json"),
                     result=_read_json(folder / "result.json"),
                     fingerprint=_read_json(prints) if prints.is_file() else {},
                 )
@@ -237,14 +263,16 @@ def read_store(path: str | Path) -> Store:
                     _read_json(folder / "error.json"),
                 )
             )
-    return Store(
-        path=root,
-        name=str(study.get("name", root.name)),
-        about=str(study.get("about", "")),
-        runs=tuple(runs),
-        failures=tuple(failures),
-        num_planned=len({*order, *(run.id for run in runs)}),
-    )
+    about = str(study.get("about", ""))
+    return Store(root, name, about, tuple(runs), tuple(failures), frozenset(order), num_beside)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    config = _read_json(path)
+    missing = [name for name in _NEEDED if name not in config]
+    if missing:
+        raise _unreadable(path, f"no {', no '.join(missing)}")
+    return config
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -259,8 +287,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _read_table(path: Path, columns: list[str]) -> pa.Table:
     try:
-        return pq.read_table(path, columns=columns, use_threads=False, memory_map=True)
-    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are these
+        return read_table(path, columns)
+    except UNREADABLE as error:
         raise _unreadable(path, error) from error
 
 
@@ -269,4 +297,40 @@ def _unreadable(path: Path, reason: object) -> ConfigError:
         f"cannot read {path}",
         got=str(reason),
         fix="Delete the run's folder and run the study again; finished runs are not repeated.",
+    )
+
+
+def pooled(stores: Iterable[Store]) -> list[Store]:
+    """Stores of which no two go by the same name.
+
+    Folders of one study, of the same name and plan (the parts of a `--shard`, say), become one; a
+    run that is in several counts once. Other studies of the same name are told apart by their
+    folders.
+    """
+    found: dict[tuple[str, frozenset[str]], Store] = {}
+    for store in stores:
+        key = (store.name, store.plan)
+        found[key] = _joined(found[key], store) if key in found else store
+    names = Counter(name for name, _ in found)
+    taken: set[str] = set()
+    unique = []
+    for store in found.values():
+        name = store.name if names[store.name] == 1 else f"{store.name} ({store.path.name})"
+        number = 2
+        while name in taken:
+            name, number = f"{store.name} ({store.path.name} {number})", number + 1
+        taken.add(name)
+        runs = tuple(replace(run, study=name) for run in store.runs)
+        unique.append(replace(store, name=name, runs=runs))
+    return unique
+
+
+def _joined(first: Store, second: Store) -> Store:
+    runs = {run.id: run for run in (*second.runs, *first.runs)}
+    failures = {failure.id: failure for failure in (*second.failures, *first.failures)}
+    return replace(
+        first,
+        runs=tuple(sorted(runs.values(), key=lambda run: run.id)),
+        failures=tuple(failures[name] for name in sorted(failures) if name not in runs),
+        num_beside=first.num_beside + second.num_beside,
     )

@@ -1,34 +1,69 @@
-"""A sweep: methods on tasks, their scores on one scale, and means with bootstrap samples.
+"""A sweep: methods on tasks, their scores on one scale, and what they come to over tasks.
 
-A `Draws` is an array whose first entry is a number as measured and whose others are the same number
-in bootstrap samples of the runs. Arithmetic on draws is arithmetic on numbers with their intervals.
+A `Total` is a weighted sum of the cells' mean scores: a mean over tasks, a difference of methods, a
+difference of differences. A `Finding` is a number with its interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headwise.report.cells import Cell, cells_of, read_curves
-from headwise.report.names import generator_for
+from headwise.report.names import FACTORIZATIONS, in_order
 from headwise.report.published import budget
-from headwise.report.statistics import by_reference, min_max
+from headwise.report.statistics import (
+    Contrast,
+    Estimate,
+    by_reference,
+    contrast,
+    largest,
+    least,
+    min_max,
+    quotient,
+    widest,
+)
 from headwise.report.statistics.aggregates import Array
-from headwise.report.statistics.bootstrap import SAMPLES, draw_counts
 from headwise.report.store import RunRecord
 
-Draws: TypeAlias = NDArray[np.float64]
 Where: TypeAlias = Mapping[str, str | tuple[str, ...]]
-"""Conditions on cells: task, env, view, algorithm, factorization, mode."""
+"""Conditions on cells: task, env, view, algorithm, factorization, mode, apart."""
+Method: TypeAlias = tuple[str, str]
+"""A factorization, and what sets it apart from others of the same name; mostly nothing."""
 
 
 class NotMeasuredError(Exception):
     """The store does not hold what a number needs."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """A weighted sum of mean scores."""
+
+    weights: Mapping[str, float]
+    """Of cells, by name."""
+    unequal: bool = False
+    """Whether it sets runs against each other that had unequal steps."""
+
+    def __sub__(self, other: Total) -> Total:
+        names = {**self.weights, **other.weights}
+        return Total(
+            {name: self.weights.get(name, 0.0) - other.weights.get(name, 0.0) for name in names},
+            self.unequal or other.unequal,
+        )
+
+
+class Finding(NamedTuple):
+    """A number of a sweep with its 95 % interval."""
+
+    found: Estimate
+    unequal: bool
+    """Whether runs of unequal steps were set against each other."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +73,11 @@ class Sweep:
     study: str
     variant: str
     cells: tuple[Cell, ...]
+
+    @property
+    def title(self) -> str:
+        """What its figures and tables are told apart by."""
+        return ", ".join(part for part in (self.study, self.variant) if part)
 
     @property
     def tasks(self) -> list[str]:
@@ -91,36 +131,57 @@ class Sweep:
         """The cells that meet all conditions, also those in which no episode has ended."""
         return [cell for cell in self.cells if _meets(cell, conditions)]
 
-    # --- means with bootstrap samples, on the paper's scale -------------------------------------
+    def of(self, algorithm: str, method: Method) -> list[Cell]:
+        """The cells of a method that have scores."""
+        return self.where(algorithm=algorithm, factorization=method[0], apart=method[1])
 
-    def mean(self, by: Sequence[str] = ("task", "view"), **where: str | tuple[str, ...]) -> Draws:
+    # --- over tasks, on the paper's scale -------------------------------------------------------
+
+    def mean(self, by: Sequence[str] = ("task", "view"), **where: str | tuple[str, ...]) -> Total:
         """The mean of the cells that meet the conditions; cells alike in `by` count as one."""
-        groups = self._groups(by, where)
-        return np.asarray(np.mean(list(groups.values()), axis=0))
+        return _mean(list(self._groups(by, where).values()))
 
-    def gap(self, ours: Where, theirs: Where, by: Sequence[str] = ("task", "view")) -> Draws:
+    def gap(self, ours: Where, theirs: Where, by: Sequence[str] = ("task", "view")) -> Total:
         """The mean difference of two kinds of cells over what both have in common."""
         first, second = self._groups(by, ours), self._groups(by, theirs)
         common = [key for key in first if key in second]
         if not common:
             raise NotMeasuredError("no task has both sides")
-        return np.asarray(np.mean([first[key] - second[key] for key in common], axis=0))
+        gap = _mean([first[key] for key in common]) - _mean([second[key] for key in common])
+        unequal = any(_steps(first[key]) != _steps(second[key]) for key in common)
+        return Total(gap.weights, unequal)
 
-    def lead(
-        self, ours: Where, others: Iterable[Where], by: Sequence[str] = ("task", "view")
-    ) -> Draws:
+    def gaps(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> list[Total]:
+        """The differences of all pairs of several kinds of cells."""
+        return [self.gap(ours, theirs, by) for ours, theirs in combinations(groups, 2)]
+
+    def total(self, total: Total) -> Finding:
+        """A weighted sum with its interval."""
+        found = self._contrast(total)
+        low, high = found.interval()
+        return Finding(Estimate(float(found.value), float(low), float(high)), total.unequal)
+
+    def lead(self, ours: Where, others: Iterable[Where], by: Sequence[str] = ("task", "view")) -> (
+        Finding
+    ):  # fmt: skip
         """How far ahead of the best of the others: above zero is ahead of every one."""
-        return np.asarray(np.min([self.gap(ours, other, by) for other in others], axis=0))
+        gaps = [self.gap(ours, other, by) for other in others]
+        return Finding(least(list(map(self._contrast, gaps))), _any_unequal(gaps))
 
-    def spread(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> Draws:
+    def spread(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> Finding:
         """The distance between the best and the worst of several kinds of cells."""
-        means = np.stack([self.mean(by, **group) for group in groups])
-        return np.asarray(np.ptp(means, axis=0))
+        gaps = self.gaps(groups, by)
+        return Finding(widest(list(map(self._contrast, gaps))), _any_unequal(gaps))
 
-    def raw_mean(self, **where: str | tuple[str, ...]) -> Draws:
-        """The mean return of the cells that meet the conditions, not scaled."""
+    def spreads(self, above: Sequence[Total], below: Sequence[Total]) -> Finding:
+        """One such distance over another, from the differences of all pairs of each."""
+        first, second = (list(map(self._contrast, side)) for side in (above, below))
+        return Finding(quotient(first, second), _any_unequal([*above, *below]))
+
+    def best_return(self, **where: str | tuple[str, ...]) -> Finding:
+        """The largest mean return of a cell that meets the conditions, not scaled."""
         cells = self._found(where)
-        return np.asarray(np.mean([self._draws(cell, lambda _, s: s) for cell in cells], axis=0))
+        return Finding(largest([contrast([cell.scores]) for cell in cells]), False)
 
     def ratio(self, number: str, ours: Where, theirs: Where) -> Array:
         """How many times as much of a final number (time, parameters), for each common task."""
@@ -144,23 +205,29 @@ class Sweep:
         cells = self.where(**where)
         if not cells:
             raise NotMeasuredError(f"no run with {_words(where)}")
+        if any(cell.apart for cell in cells):
+            names = {cell.name.removesuffix(f"/{cell.apart}") for cell in cells if cell.apart}
+            raise NotMeasuredError(f"several configurations of {min(names)}")
         return cells
 
-    def _groups(self, by: Sequence[str], where: Where) -> dict[tuple[str, ...], Draws]:
-        groups: dict[tuple[str, ...], list[Draws]] = {}
+    def _groups(self, by: Sequence[str], where: Where) -> dict[tuple[str, ...], list[Cell]]:
+        groups: dict[tuple[str, ...], list[Cell]] = {}
         for cell in self._found(where):
-            key = tuple(_trait(cell, name) for name in by)
-            groups.setdefault(key, []).append(self._scaled_draws[cell.name])
-        return {key: np.mean(draws, axis=0) for key, draws in groups.items()}
+            groups.setdefault(tuple(_trait(cell, name) for name in by), []).append(cell)
+        return groups
 
-    @cached_property
-    def _scaled_draws(self) -> dict[str, Draws]:
-        return {cell.name: self._draws(cell, self.min_max) for cell in self.where()}
+    def _contrast(self, total: Total) -> Contrast:
+        cells = {cell.name: cell for cell in self.cells}
+        weights = {name: weight for name, weight in total.weights.items() if weight}
+        scores = [self.min_max(cells[name], cells[name].scores) for name in weights]
+        return contrast(scores, list(weights.values()))
 
-    def _draws(self, cell: Cell, scale: Callable[[Cell, Array], Array]) -> Draws:
-        scores = scale(cell, cell.scores)
-        counts = draw_counts(scores.size, generator_for("draws", cell.name), SAMPLES)
-        return np.concatenate([[scores.mean()], counts @ scores / scores.size])
+
+def methods_of(cells: Iterable[Cell]) -> list[Method]:
+    """The methods that cells have, in order."""
+    found = {(cell.factorization, cell.apart) for cell in cells}
+    factors = in_order((f for f, _ in found), FACTORIZATIONS)
+    return sorted(found, key=lambda method: (factors.index(method[0]), method[1]))
 
 
 def sweeps_of(
@@ -183,6 +250,24 @@ def share_of_budget(run: RunRecord) -> float:
     """The steps of a run over those the paper gave it; 1 where the paper has no such run."""
     published = budget(run.env, run.view, run.algorithm)
     return 1.0 if published is None else run.steps / published
+
+
+def _mean(groups: Sequence[Sequence[Cell]]) -> Total:
+    """The mean over groups of the mean over a group's cells."""
+    weights: dict[str, float] = {}
+    for cells in groups:
+        for cell in cells:
+            share = 1.0 / (len(groups) * len(cells))
+            weights[cell.name] = weights.get(cell.name, 0.0) + share
+    return Total(weights)
+
+
+def _steps(cells: Iterable[Cell]) -> set[int]:
+    return {cell.steps for cell in cells}
+
+
+def _any_unequal(totals: Iterable[Total]) -> bool:
+    return any(total.unequal for total in totals)
 
 
 def _lone_scores(cell: Cell) -> Array:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from headwise.errors import ConfigError
 from headwise.report.cells import cells_of
-from headwise.report.claims import Evidence, all_claims, ledger
+from headwise.report.claims import Entry, Evidence, all_claims, ledger
 from headwise.report.decoupler import ENV, decouplers_of
 from headwise.report.figures.curves import curve_figures
 from headwise.report.figures.decoupler import decoupler_figures
 from headwise.report.figures.figure import Figure
 from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
-from headwise.report.page import render_page
-from headwise.report.store import RunRecord, Store, read_store
+from headwise.report.page import left_out, render_page
+from headwise.report.store import RunRecord, Store, pooled, read_store
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import (
     claims_table,
@@ -38,33 +40,42 @@ def write_report(
     *,
     times: str | Path | None = None,
     formats: Sequence[str] = FORMATS,
+    all_runs: bool = False,
     on_progress: Callable[[str], None] | None = None,
+    on_notice: Callable[[str], None] | None = None,
 ) -> Path:
     """Writes the report of one study's folder, or of several together; returns the page's path.
 
     Args:
-        folders: Where the studies are.
+        folders: Where the studies are; several may hold parts of one study.
         out: Where to; `report` in the first folder if not given.
         times: The folder of a study whose times count instead of the runs' own, which they lack if
             they were trained on a GPU: those of runs that differ in seed and steps alone.
         formats: Files to draw figures into: png, pdf. Without any: the page and the tables.
+        all_runs: Whether runs count that are in a folder and not in its plan.
         on_progress: Told what is being done.
+        on_notice: Told what the reader of the report should know.
     """
     paths = [folders] if isinstance(folders, str | Path) else list(folders)
     if not paths:
         raise ConfigError("a report needs the folder of a study", got="none")
-    tell = on_progress or (lambda _: None)
+    tell, note = on_progress or (lambda _: None), on_notice or (lambda _: None)
     tell("reading runs")
-    stores = [read_store(path) for path in paths]
+    stores = pooled(read_store(path, all_runs=all_runs) for path in paths)
+    for store in stores:
+        if store.num_beside:
+            note(f"{store.name}: {left_out(store)}")
     target = Path(out) if out is not None else Path(paths[0]) / "report"
 
     timing = [] if times is None else [read_store(times)]
     evidence = gather(stores, [run for store in timing for run in store])
     tell("drawing figures")
-    figures = list(_figures(evidence))
+    figures = unique(_figures(evidence))
     tell("judging claims")
     entries = ledger(all_claims(evidence), evidence)
-    tables = [claims_table(entries), *_tables(stores, evidence), machines_table([*stores, *timing])]
+    if not any(entry.measurement for entry in entries):
+        entries = []  # of what these runs are about the paper says nothing
+    tables = unique(_tables(stores, timing, evidence, entries))
 
     try:
         old = _previous(target)
@@ -110,18 +121,38 @@ def _figures(evidence: Evidence) -> Iterable[Figure]:
         yield from decoupler_figures(study)
 
 
-def _tables(stores: Sequence[Store], evidence: Evidence) -> Iterable[Table]:
+Named = TypeVar("Named", Figure, Table)
+
+
+def unique(things: Iterable[Named]) -> list[Named]:
+    """Figures or tables of which no two have the same name, and so the same files."""
+    found: dict[str, Named] = {}
+    for thing in things:
+        name, number = thing.name, 2
+        while name in found:
+            name, number = f"{thing.name}-{number}", number + 1
+        found[name] = replace(thing, name=name)
+    return list(found.values())
+
+
+def _tables(
+    stores: Sequence[Store], timing: Sequence[Store], evidence: Evidence, entries: Sequence[Entry]
+) -> Iterable[Table]:
+    if entries:
+        yield claims_table(entries)
     for study in evidence.decouplers:
         yield from decoupler_tables(study)
     for sweep in evidence.sweeps:
         yield from comparison_tables(sweep)
         yield from cost_table(sweep)
     for store in stores:
-        yield score_table(store.name, cells_of(store.runs))
+        if store.runs:
+            yield score_table(store.name, cells_of(store.runs))
     yield runs_table(stores)
     failures = failures_table(stores)
     if failures is not None:
         yield failures
+    yield machines_table([*stores, *timing])
 
 
 def _previous(target: Path) -> set[str]:

@@ -165,6 +165,22 @@ def _discrete_mask(native: ActionSpec, kind: ViewKind, discrete_heads: int | Non
 
 def _driven(condition: Condition, options: int) -> Condition:
     """The condition on an option, once its head is a Range from -1 to 1 cut into equal parts."""
-    low = -np.inf if condition.low <= 0 else 2.0 * condition.low / options - 1.0
-    high = np.inf if condition.high >= options else 2.0 * condition.high / options - 1.0
-    return Condition(condition.head, float(low), float(high))
+    low = -np.inf if condition.low <= 0 else _first_of(condition.low, options)
+    high = np.inf if condition.high >= options else _first_of(condition.high, options)
+    return Condition(condition.head, low, high)
+
+
+def _first_of(option: float, options: int) -> float:
+    """The first number that drives an option: `2 * option / options - 1`, but for rounding.
+
+    `bin_index` rounds as it goes, so the number is sought by halving, to the last bit: whoever
+    drives an option exactly at its edge must also be told that its parameters are in use.
+    """
+    edge = 2.0 * option / options - 1.0
+    below, first = edge - 2.0**-50, edge + 2.0**-50
+    while below < (middle := (below + first) / 2.0) < first:
+        if bin_index(middle, -1.0, 1.0, options) < option:
+            below = middle
+        else:
+            first = middle
+    return first

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headwise.study.cells import Cell, Environment
+    from headwise.study.cells import Cell
     from headwise.study.conductor import Options, conduct
+    from headwise.study.environment import Environment
     from headwise.study.load import load_study
     from headwise.study.run import Run
     from headwise.study.store import Store
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Cell": "cells",
-    "Environment": "cells",
+    "Environment": "environment",
     "Options": "conductor",
     "conduct": "conductor",
     "load_study": "load",

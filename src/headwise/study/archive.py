@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwise.errors import ConfigError, StoreError
-from headwise.study.files import disk_troubles, write_bytes
+from headwise.errors import ConfigError
+from headwise.study.files import write_whole
 from headwise.study.measures import NUM_POINTS
 from headwise.study.run import Run, canonical_json
-from headwise.study.store import LAYOUT, Store, parquet_module
+from headwise.study.store import LAYOUT, Store
+from headwise.study.tables import UNREADABLE, parquet_module, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,14 +76,7 @@ def write_archive(
     sink = io.BytesIO()
     table = pa.Table.from_pylist(rows, _schema(header))
     parquet_module().write_table(table, sink, compression="zstd", compression_level=19)
-    draft = path.with_name(f".{path.name}.tmp")
-    with disk_troubles(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            write_bytes(draft, sink.getvalue())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+    write_whole(path, sink.getvalue())
 
 
 def read_archive(path: Path) -> Archive:
@@ -91,13 +85,12 @@ def read_archive(path: Path) -> Archive:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot read {path}", got=error.strerror) from error
-    parquet = parquet_module()
     try:
-        table = parquet.read_table(io.BytesIO(data))
+        table = read_table(data)
         study = json.loads((table.schema.metadata or {})[_STUDY])
         version, _ = study["version"], study["name"]
         fits = table.schema.equals(_schema(study))
-    except (OSError, ValueError, KeyError, TypeError) as error:  # pyarrow's errors are these
+    except (*UNREADABLE, TypeError) as error:
         raise _no_archive(path, error) from error
     if version != LAYOUT:
         raise ConfigError(f"{path} has another layout", got=version, allowed=str(LAYOUT))
@@ -151,28 +144,23 @@ def _schema(study: dict[str, Any]) -> pa.Schema:
 def _outcome(store: Store, run: Run) -> dict[str, Any]:
     """How a run ended, as a part of its row; nothing of one that did not."""
     row: dict[str, Any] = dict.fromkeys((*_JSON, "curve"))
-    try:
-        if store.is_finished(run.id):
-            row["result"] = canonical_json(store.result(run.id))
-            curve = store.curve(run.id)
-            row["curve"] = None if np.isnan(curve).any() else curve.astype(np.float32)
-        elif store.is_failed(run.id):
-            row["error"] = canonical_json(store.error(run.id))
-        else:
-            return row
-        row["fingerprint"] = canonical_json(store.fingerprint(run.id))
-    except (OSError, ValueError, KeyError) as error:  # also what pyarrow raises
-        raise StoreError(
-            f"cannot read {store.runs / run.id}",
-            got=str(error),
-            fix="Delete the run's folder and run the study again; finished runs are not repeated.",
-        ) from error
+    if store.is_finished(run.id):
+        row["result"] = canonical_json(store.result(run.id))
+        curve = store.curve(run.id)
+        row["curve"] = None if np.isnan(curve).any() else curve.astype(np.float32)
+    elif store.is_failed(run.id):
+        row["error"] = canonical_json(store.error(run.id))
+    else:
+        return row
+    row["fingerprint"] = canonical_json(store.fingerprint(run.id))
     return row
 
 
 def _files(row: dict[str, Any]) -> dict[str, Any]:
     """The files of a run, from its row."""
     files = {f"{part}.json": json.loads(row[part]) for part in _JSON if row[part] is not None}
+    if not all(isinstance(file, dict) for file in files.values()):
+        raise ValueError("a file that is no JSON object")
     if row["curve"] is not None:
         if len(row["curve"]) != NUM_POINTS:
             raise ValueError(f"a curve of {len(row['curve'])} points, not {NUM_POINTS}")

@@ -9,31 +9,11 @@ from typing import Any
 from headwise.added import as_before
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import AlgorithmConfig, config_from, per_member_fields
-from headwise.envs.make import env_names, plain_name
+from headwise.checks import checked_count, checked_seed
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
-from headwise.registry import unknown
-from headwise.study.run import Run, canonical_json
-
-
-@dataclass(frozen=True)
-class Environment:
-    """An environment with settings, under a label of its own.
-
-    `Environment("HybridShoot", "shoot-dep", {"mode": "dependent"})`
-    """
-
-    name: str
-    label: str = ""
-    """What it is called in the report; its name if not given."""
-    settings: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        plain = plain_name(self.name)
-        if plain not in env_names():
-            raise unknown("environment", self.name, env_names())
-        object.__setattr__(self, "name", plain)
-        object.__setattr__(self, "label", self.label or plain)
+from headwise.study.environment import Environment, as_environment
+from headwise.study.run import Run
 
 
 @dataclass(frozen=True)
@@ -52,6 +32,14 @@ class Cell:
     """Settings of the factorization that differ from its defaults."""
     labels: dict[str, str] = field(default_factory=dict)
     """Further labels for the report."""
+    normalise_obs: bool = False
+    """Whether observations are brought to mean 0 and deviation 1, by each run's own past."""
+    normalise_reward: bool = False
+    """Whether rewards are scaled by the deviation of each run's discounted return."""
+
+    def __post_init__(self) -> None:
+        texts = {str(name): str(value) for name, value in self.labels.items()}
+        object.__setattr__(self, "labels", texts)
 
     @classmethod
     def of(
@@ -64,6 +52,8 @@ class Cell:
         view: str | None = None,
         num_envs: int = 16,
         labels: dict[str, str] | None = None,
+        normalise_obs: bool = False,
+        normalise_reward: bool = False,
     ) -> Cell:
         """A cell from ready configs, such as presets make."""
         return cls(
@@ -76,6 +66,8 @@ class Cell:
             settings=_as_plain(algorithm),
             factorization_settings=_as_plain(factorization),
             labels=labels or {},
+            normalise_obs=normalise_obs,
+            normalise_reward=normalise_reward,
         )
 
     @property
@@ -92,18 +84,17 @@ class Cell:
 
     def run(self, seed: int) -> Run:
         """The run with a seed, all defaults filled in."""
-        for name in ("steps", "num_envs"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        steps, num_envs = (
+            checked_count(f"{self.title}: {name}", getattr(self, name))
+            for name in ("steps", "num_envs")
+        )
+        for name in ("normalise_obs", "normalise_reward"):
+            if not isinstance(getattr(self, name), bool):
                 raise ConfigError(
-                    f"{self.title}: {name} is no count", got=value, allowed="whole numbers from 1"
+                    f"{self.title}: {name} is a switch",
+                    got=getattr(self, name),
+                    allowed="True or False",
                 )
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
-            raise ConfigError(
-                f"{self.title}: a seed is no number",
-                got=seed,
-                allowed="whole numbers from 0 to 2**64 - 1",
-            )
         config, factorization = self.configs()
         for name in per_member_fields(config):
             if isinstance(getattr(config, name), tuple):
@@ -113,32 +104,21 @@ class Cell:
                     allowed="one number",
                     fix="Make a cell for each; they are packed into one population all the same.",
                 )
-        try:
-            canonical_json(self.environment.settings)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(
-                f"{self.title}: settings of an environment in a study must be plain data",
-                got=self.environment.settings,
-                allowed="numbers, texts, lists and dicts",
-            ) from error
         return Run(
             env=self.environment.name,
-            env_settings=dict(self.environment.settings),
+            env_settings=self.environment.checked_settings(),
             view=self.view,
             algorithm=self.algorithm,
             factorization=self.factorization,
             settings=_as_plain(config),
             factorization_settings=_as_plain(factorization),
-            seed=seed,
-            steps=self.steps,
-            num_envs=self.num_envs,
+            seed=checked_seed(seed, f"{self.title}: a seed"),
+            steps=steps,
+            num_envs=num_envs,
             labels={"environment": self.environment.label, **self.labels},
+            normalise_obs=self.normalise_obs,
+            normalise_reward=self.normalise_reward,
         )
-
-
-def as_environment(environment: Environment | str) -> Environment:
-    """An environment from itself or from its name."""
-    return environment if isinstance(environment, Environment) else Environment(environment)
 
 
 def configs_of(

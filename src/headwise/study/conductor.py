@@ -1,4 +1,4 @@
-"""Conducting a study: claim what is to be done, have it trained, put it into the store."""
+"""Conducting a study: take what is to be done, have it trained, put it into the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from headwise.errors import ConfigError
-from headwise.study.claims import Claims
+from headwise.study.environment import check_environments
 from headwise.study.executors.base import (
     Crashed,
     Event,
@@ -22,9 +22,11 @@ from headwise.study.executors.base import (
     executors,
 )
 from headwise.study.fingerprint import fingerprint
+from headwise.study.imports import imports_of
+from headwise.study.leases import Leases
 from headwise.study.place import choose_place
 from headwise.study.planner import MAX_MEMBERS, Pack, by_turns, choose, pack_runs
-from headwise.study.progress import NoProgress, Progress
+from headwise.study.progress import Progress
 from headwise.study.result import RunFailure
 from headwise.study.run import Run
 from headwise.study.store import HOW_TO_KEEP, Store
@@ -55,8 +57,8 @@ class Options:
     device: str = AUTO
     """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
     products: Products | None = None
-    """What is multiplied is rounded to float32, tf32 (GPU) or bf16 (some CPUs); as torch is set if
-    not given."""
+    """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
+    setting if not given."""
     max_members: int = MAX_MEMBERS
     """Runs packed into one population, at most."""
     only: str | None = None
@@ -106,8 +108,8 @@ def conduct(
 def _conduct(
     study: Study, folder: str | Path, options: Options, progress: Progress | None
 ) -> Summary:
-    asked = choose(study.runs(), options.only, options.shard)
     store = Store(folder)
+    asked = planned_runs(study, store, options)
     store.begin(study.to_json())
     place = choose_place(options.executor, options.device, asked, store, options.max_members)
     settings = ExecutorSettings(
@@ -117,15 +119,24 @@ def _conduct(
         tuple(study.thresholds),
         options.keep_checkpoints,
         products_now(),
+        imports_of(study, asked),
     )
     executor = executors.get(place.executor)(settings)
-    with Claims(store.folder) as claims, executor, progress or NoProgress() as shown:
+    with Leases(store.folder) as leases, executor, progress or Progress() as shown:
         if place.why:
             shown.say(place.why)
         if missing := not_as_asked(options.products, place.device):
             shown.say(f"warning: {missing}")
-        store.sweep(claims.held_elsewhere)
-        return _Conductor(store, claims, executor, options, shown).conduct(asked)
+        store.sweep(leases.held_elsewhere)
+        return _Conductor(store, leases, executor, options, shown).conduct(asked)
+
+
+def planned_runs(study: Study, store: Store, options: Options) -> list[Run]:
+    """The runs that are asked for; refuses mistakes that would make some of them fail for sure."""
+    asked = choose(study.runs(), options.only, options.shard)
+    again = options.retry_failed
+    check_environments(run for run in asked if store.is_open(run.id, retry_failed=again))
+    return asked
 
 
 def without_checkpoint(store: Store, runs: Sequence[Run]) -> str:
@@ -143,13 +154,13 @@ class _Conductor:
     def __init__(
         self,
         store: Store,
-        claims: Claims,
+        leases: Leases,
         executor: Executor,
         options: Options,
         progress: Progress,
     ) -> None:
         self.store = store
-        self.claims = claims
+        self.leases = leases
         self.executor = executor
         self.options = options
         self.progress = progress
@@ -170,7 +181,7 @@ class _Conductor:
             for event in self.executor.run(self._next):
                 worked = True
                 self._take(event)
-            if not worked:  # all that is left is claimed by others
+            if not worked:  # others have a lease on all that is left
                 left = [run for run in asked if self._is_open(run)]
                 if left and not self.options.wait:
                     break
@@ -183,22 +194,21 @@ class _Conductor:
 
     def _is_open(self, run: Run) -> bool:
         """Whether a run is still to be done."""
-        if self.store.is_finished(run.id) or run.id in self.given_up:
-            return False
-        return self.options.retry_failed or not self.store.is_failed(run.id)
+        again = self.options.retry_failed
+        return run.id not in self.given_up and self.store.is_open(run.id, retry_failed=again)
 
     def _next(self) -> Pack | None:
-        """The next pack, without what others have or have done; claimed."""
+        """The next pack, without what others have or have done; with leases on it."""
         while self.queue:
             pack = self.queue.popleft()
             mine = []
             for run in pack.runs:
-                if not self._is_open(run) or not self.claims.take(run.id):
+                if not self._is_open(run) or not self.leases.take(run.id):
                     continue
-                if self._is_open(run):  # it may have been finished just before it was claimed
+                if self._is_open(run):  # it may have been finished just before it was taken
                     mine.append(run)
                 else:
-                    self.claims.release(run.id)
+                    self.leases.release(run.id)
             if mine:
                 pack = replace(pack, runs=tuple(mine))
                 self.progress.started(pack)
@@ -211,7 +221,7 @@ class _Conductor:
         elif isinstance(event, Finished):
             for result in event.results:
                 self.store.put(result)
-                self.claims.release(result.run.id)
+                self.leases.release(result.run.id)
             self.progress.finished(event.pack)
         elif isinstance(event, Crashed):
             self._crashed(event)
@@ -242,5 +252,5 @@ class _Conductor:
     def _give_up(self, run: Run, kind: str, message: str, traceback: str) -> None:
         self.store.put_failure(RunFailure(run, kind, message, traceback, fingerprint()))
         self.given_up.add(run.id)
-        self.claims.release(run.id)
+        self.leases.release(run.id)
         self.progress.failed(run, message)

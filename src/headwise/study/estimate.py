@@ -35,33 +35,60 @@ class Cost:
         return self.steps / self.seconds if self.seconds else float("inf")
 
 
+@dataclass(frozen=True)
+class Hopeless:
+    """A cell that cannot even begin, and why."""
+
+    cell: str
+    runs: int
+    why: str
+
+
 def estimate(
     runs: Sequence[Run],
+    left: Sequence[Run],
     store: Store,
     max_members: int,
     workers: int,
     on_pack: Callable[[Pack], None] = lambda pack: None,
     device: str = "cpu",
-) -> list[Cost]:
-    """The cost of runs that are not finished, by environment and algorithm.
+) -> tuple[list[Cost], list[Hopeless]]:
+    """The cost of runs by environment and algorithm, and the cells that would fail.
 
-    Cells of which some run is finished are judged by it; the others are tried out for a moment.
+    Cells of which some run was finished on such a device are judged by it; the others are tried
+    out for a moment.
+
+    Args:
+        runs: All runs that are asked for.
+        left: Those of them that are to be done.
+        store: Where finished ones are.
+        max_members: Runs packed into one population, at most.
+        workers: Packs trained at the same time.
+        on_pack: Told which pack comes next.
+        device: Where learners live.
     """
     known: dict[str, list[float]] = {}
     for run in runs:
-        if store.is_finished(run.id):
+        if store.is_finished(run.id) and _made_like_here(store, run, device):
             wall = store.result(run.id).get("wall_s")
             if wall is not None:
                 known.setdefault(pack_key(run), []).append(float(wall))
-    left = [run for run in runs if not store.is_finished(run.id)]
     per_run: dict[str, float] = {key: sum(walls) / len(walls) for key, walls in known.items()}
     costs: dict[tuple[str, str], Cost] = {}
+    hopeless: dict[str, Hopeless] = {}
     for pack in pack_runs(left, max_members, workers):
         on_pack(pack)
         key = pack_key(pack.runs[0])
-        if key not in per_run:
-            per_run[key] = measured_seconds(pack, device) / len(pack.runs)
         number = len(pack.runs)
+        if key in hopeless:
+            hopeless[key] = replace(hopeless[key], runs=hopeless[key].runs + number)
+            continue
+        if key not in per_run:
+            try:
+                per_run[key] = measured_seconds(pack, device) / number
+            except Exception as error:  # whatever it is, training would meet it too
+                hopeless[key] = Hopeless(pack.runs[0].cell, number, str(error) or repr(error))
+                continue
         before = costs.get(pack.kind, Cost(*pack.kind, 0, 0, 0.0))
         costs[pack.kind] = replace(
             before,
@@ -69,7 +96,15 @@ def estimate(
             steps=before.steps + number * pack.steps,
             seconds=before.seconds + number * per_run[key],
         )
-    return list(costs.values())
+    return list(costs.values()), list(hopeless.values())
+
+
+def _made_like_here(store: Store, run: Run, device: str) -> bool:
+    """Whether a run's time says something of this device and these products."""
+    made = store.fingerprint(run.id)
+    same_device = str(made.get("device", "cpu")).partition(":")[0] == device.partition(":")[0]
+    precision = torch.get_float32_matmul_precision()
+    return same_device and made.get("float32_products", precision) == precision
 
 
 def measured_seconds(pack: Pack, device: str = "cpu") -> float:
@@ -81,6 +116,15 @@ def measured_seconds(pack: Pack, device: str = "cpu") -> float:
             return seconds_per_step(loop, _SECONDS) * pack.steps
     finally:
         loop.env.close()
+
+
+def can_begin(pack: Pack) -> bool:
+    """Whether a pack can be built, as not every factorization goes with every action."""
+    try:
+        make_pack_loop(trial(pack)).env.close()
+    except Exception:  # whatever it is: its runs will tell
+        return False
+    return True
 
 
 def trial(pack: Pack) -> Pack:

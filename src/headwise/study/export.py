@@ -70,5 +70,5 @@ def _task(run: Run) -> str:
 
 
 def _algorithm(run: Run) -> str:
-    further = [value for name, value in sorted(run.labels.items()) if name != "environment"]
+    further = [str(value) for name, value in sorted(run.labels.items()) if name != "environment"]
     return "/".join((run.algorithm, run.factorization, *further))

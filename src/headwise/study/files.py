@@ -34,6 +34,25 @@ def write_bytes(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file that a user asked for, whole or not at all; what was there stays until then."""
+    draft = path.with_name(unique(f".{path.name}"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write_bytes(draft, data)
+            draft.replace(path)
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}",
+            got=error.strerror or str(error),
+            fix="Give another file with --out, or make room.",
+        ) from error
+
+
 def replace_json(path: Path, data: Any, scratch: Path) -> None:
     """Puts a JSON file in place in one step; readers see the old one or the new one."""
     part = scratch / unique(path.stem)

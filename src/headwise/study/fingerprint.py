@@ -47,7 +47,11 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the source, with a `+` if files were changed; None outside a checkout."""
+    """The commit of the source, with a `+` if files were changed; None outside a checkout.
+
+    Where Headwise is installed in an environment that lies in somebody's repository, Git would
+    answer for that one; so it is asked whether it knows this very file.
+    """
     here = Path(__file__).parent
 
     def git(*words: str) -> str:
@@ -57,6 +61,7 @@ def _commit() -> str | None:
         ).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", "--", __file__)
         changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parent))
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):

@@ -7,6 +7,7 @@ from headwise.agent.storage import Parts, member_state, parts_as_bytes
 from headwise.agent.world import World
 from headwise.envs.types import VecEnv
 from headwise.study.cells import configs_of
+from headwise.study.environment import bare_id
 from headwise.study.planner import Pack
 from headwise.study.run import Run
 from headwise.training.loop import Loop, State
@@ -15,8 +16,8 @@ from headwise.training.loop import Loop, State
 class Keeper:
     """Makes checkpoints of the members of a pack, each what `Agent.member(i).save` would write.
 
-    They hold the learner with its optimiser, and no replay: it is many times as large, and only
-    needed to go on with a run that is over.
+    They hold the learner with its optimiser and what it normalises by, and no replay: it is many
+    times as large, and only needed to go on with a run that is over.
 
     Args:
         pack: The runs.
@@ -26,14 +27,19 @@ class Keeper:
     def __init__(self, pack: Pack, env: VecEnv) -> None:
         first = pack.runs[0]
         self._pack = pack
-        self._world = World(first.env, first.env_settings, first.view)
+        # A checkpoint names no module: nothing is imported for whoever loads it.
+        self._world = World(bare_id(first.env), first.env_settings, first.view)
         self._face = self._world.face(env)
 
     def checkpoints(self, loop: Loop) -> list[bytes]:
         """The checkpoint of every member, in the order of the runs."""
-        assert loop.normaliser is None, "runs of a study have none yet"
-        learner = {name: x.cpu() for name, x in loop.algorithm.state_dict().items()}
-        return [self._checkpoint({"learner": learner}, k) for k in range(len(self._pack.runs))]
+        learned = {"learner": loop.algorithm.state_dict()}
+        if loop.normaliser is not None:
+            learned["normaliser"] = loop.normaliser.state_dict()
+        state = {
+            part: {name: x.cpu() for name, x in named.items()} for part, named in learned.items()
+        }
+        return [self._checkpoint(state, k) for k in range(len(self._pack.runs))]
 
     def _checkpoint(self, state: State, member: int) -> bytes:
         plan = plan_of(self._pack.runs[member])
@@ -50,7 +56,7 @@ def plan_of(run: Run) -> Plan:
         factorization=factorization,
         seeds=(run.seed,),
         num_envs=run.num_envs,
-        normalise_obs=False,
-        normalise_reward=False,
+        normalise_obs=run.normalise_obs,
+        normalise_reward=run.normalise_reward,
         device="cpu",
     )

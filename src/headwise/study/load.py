@@ -1,61 +1,37 @@
-"""Finding a study: a Python file, by its path or by its name in ./studies."""
+"""Loading a study: its file is run, and asked for the study that it defines."""
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from headwise.errors import ConfigError
+from headwise.errors import ConfigError, HeadwiseError
 from headwise.registry import unknown
+from headwise.study.source import find_study, run_file
 from headwise.study.study import Study
-
-FOLDER = Path("studies")
-
-
-def find_study(path_or_name: str | Path) -> Path:
-    """The file of a study."""
-    path = Path(path_or_name)
-    for candidate in (path, FOLDER / f"{path_or_name}.py"):
-        if candidate.is_file() and candidate.suffix == ".py":
-            return candidate
-    names = sorted(file.stem for file in FOLDER.glob("*.py")) if FOLDER.is_dir() else []
-    if path.suffix == ".py" or not names:
-        raise ConfigError(
-            "there is no such study",
-            got=str(path_or_name),
-            allowed="the path of a Python file, or the name of one in ./studies",
-        )
-    raise unknown("study", str(path_or_name), names)
 
 
 def load_study(path_or_name: str | Path, **arguments: Any) -> Study:
     """The study that a file defines: what its function `make` returns, or its `study`.
 
     Args:
-        path_or_name: "studies/paper.py", or "paper" for that file in ./studies.
+        path_or_name: "mine/study.py", or "paper" for that file in ./studies or of the library.
         **arguments: For `make`: `smoke=True`, and whatever else the study offers.
     """
     path = find_study(path_or_name)
-    module = _load_module(path)
+    with _troubles_of(path, fix=f"`python {path}` shows where it came from."):
+        module = run_file(path)
     make = getattr(module, "make", None)
     if callable(make):
-        known = list(inspect.signature(make).parameters)
-        hints = _hints(make)
-        for name, value in arguments.items():
-            if name not in known:
-                raise unknown(f"argument of the study {path.stem}", name, known)
-            if name in hints and not _fits(value, hints[name]):
-                raise ConfigError(
-                    f"argument {name!r} of the study {path.stem} cannot be this",
-                    got=repr(value),
-                    allowed=_words(hints[name]),
-                )
-        study = make(**arguments)
+        _check_arguments(path, make, arguments)
+        with _troubles_of(path):
+            study = make(**arguments)
     elif arguments:
         raise ConfigError(
             f"{path} takes no arguments: it has no function `make`", got=", ".join(arguments)
@@ -68,7 +44,49 @@ def load_study(path_or_name: str | Path, **arguments: Any) -> Study:
             got=type(study).__name__,
             allowed="`study = Study(...)`, or a function `make` that returns a Study",
         )
-    return study
+    return replace(study, file=path.resolve())
+
+
+@contextmanager
+def _troubles_of(path: Path, fix: str | None = None) -> Iterator[None]:
+    """Says in which line of a study's file something went wrong."""
+    try:
+        yield
+    except HeadwiseError:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        mine = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+        where = f", at line {mine[-1]}" if mine else ""
+        raise ConfigError(
+            f"{path} cannot be loaded{where}",
+            got=f"{type(error).__name__}: {error}",
+            fix=fix,
+        ) from error
+
+
+def _check_arguments(path: Path, make: Callable[..., object], arguments: dict[str, Any]) -> None:
+    """Refuses arguments that a function does not take, or not like this, and asks for others."""
+    parameters = inspect.signature(make).parameters.values()
+    hints = _hints(make)
+    anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    known = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    for name, value in arguments.items():
+        if name not in known and not anything:
+            raise unknown(f"argument of the study {path.stem}", name, known)
+        if name in hints and not _fits(value, hints[name]):
+            raise ConfigError(
+                f"argument {name!r} of the study {path.stem} cannot be this",
+                got=repr(value),
+                allowed=_words(hints[name]),
+            )
+    for p in parameters:
+        if p.name in known and p.default is p.empty and p.name not in arguments:
+            raise ConfigError(
+                f"the study {path.stem} must be told its argument {p.name!r}",
+                allowed=_words(hints[p.name]) if p.name in hints else None,
+                fix=f"Give it: --args {p.name}=VALUE.",
+            )
 
 
 def _hints(make: Callable[..., object]) -> dict[str, Any]:
@@ -107,18 +125,3 @@ def _words(hint: Any) -> str:
     if hint is type(None):
         return "None"
     return hint.__name__ if type(hint) is type else str(hint).replace("typing.", "")
-
-
-def _load_module(path: Path) -> Any:
-    name = f"headwise_study_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)  # studies may share files beside them
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(folder)
-    return module

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
-from headwise.study.estimate import measured_seconds
+from headwise.cores import usable_cores
+from headwise.study.estimate import can_begin, measured_seconds
 from headwise.study.planner import Pack, pack_runs
 from headwise.study.run import Run
 from headwise.study.store import Store
@@ -59,8 +59,11 @@ def _choice(executor: str | None, runs: Sequence[Run], store: Store, max_members
             return Choice(device, f"device {device}: the study was begun there")
     tried: dict[str, Pack] = {}
     for pack in pack_runs(runs, max_members):
-        tried.setdefault(pack.runs[0].algorithm, pack)
-    cores = 1 if executor else os.cpu_count() or 1
+        if pack.runs[0].algorithm not in tried and can_begin(pack):
+            tried[pack.runs[0].algorithm] = pack
+    if not tried:
+        return Choice("cpu")
+    cores = 1 if executor else usable_cores()
 
     def measure(device: str) -> float:
         seconds = sum(measured_seconds(pack, device) for pack in tried.values())

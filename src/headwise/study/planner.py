@@ -124,8 +124,11 @@ def choose(runs: Sequence[Run], only: str | None = None, shard: str | None = Non
             if (order[key] if by_cell else i) % number == index - 1
         ]
     if only is not None:
+        patterns = [pattern.strip() for pattern in only.split(",") if pattern.strip()]
+        if not patterns:
+            raise ConfigError("there is no pattern to choose runs by", got=repr(only))
         wanted: set[str] = set()
-        for pattern in only.split(","):
+        for pattern in patterns:
             found = {run.id for run in chosen if _fits(run, pattern)}
             wanted |= found
             if not found:

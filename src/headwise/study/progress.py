@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import (
@@ -39,12 +38,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.show(last=True)
 
     @property
@@ -112,10 +106,6 @@ class Progress:
         return ", ".join(parts)
 
 
-class NoProgress(Progress):
-    """Silence."""
-
-
 class ConsoleProgress(Progress):
     """A live bar where there is a terminal, a line now and then where there is none."""
 
@@ -126,6 +116,7 @@ class ConsoleProgress(Progress):
         self._live: RichProgress | None = None
         self._task = TaskID(0)
         self._said = 0.0
+        self._last = ""
 
     def __enter__(self) -> Progress:
         if self.console.is_terminal:
@@ -145,12 +136,7 @@ class ConsoleProgress(Progress):
             self._task = self._live.add_task(self.name, total=None, state="", rate="")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.show(last=True)
         if self._live is not None:
             self._live.stop()
@@ -174,7 +160,10 @@ class ConsoleProgress(Progress):
             self._said = time.monotonic()
             left = (self.steps_total - self.steps) / self.rate if self.steps else 0.0
             eta = f", {duration(left)} left" if left > 0 and not last else ""
-            self.say(f"{self.name}: {self._state()}" + (f", {rate}" if rate else "") + eta)
+            line = f"{self.name}: {self._state()}" + (f", {rate}" if rate else "") + eta
+            if line != self._last:  # where nothing was left to do
+                self._last = line
+                self.say(line)
 
 
 def duration(seconds: float) -> str:

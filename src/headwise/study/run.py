@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from headwise.added import added, as_before
 from headwise.errors import ConfigError
 
 ID_LENGTH = 16
@@ -46,6 +47,8 @@ class Run:
     """Environment slots."""
     labels: dict[str, str] = field(default_factory=dict)
     """What the report calls it; no part of its identity."""
+    normalise_obs: bool = added(False)
+    normalise_reward: bool = added(False)
 
     @cached_property
     def id(self) -> str:
@@ -70,19 +73,21 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
-        plain: dict[str, Any] = json.loads(
-            canonical_json({f.name: getattr(self, f.name) for f in fields(self)})
-        )
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        before = as_before(type(self)).items()
+        said = {name: value for name, value in values.items() if (name, value) not in before}
+        plain: dict[str, Any] = json.loads(canonical_json(said))
         return plain
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Run:
         """The way back; an `id` beside the fields must be the right one."""
+        before = as_before(cls)
         known = [f.name for f in fields(cls)]
-        missing = [name for name in known if name not in data]
-        if missing:
-            raise ConfigError("a run is not complete", got=data, allowed=f"all of {known}")
-        run = cls(**{name: data[name] for name in known})
+        needed = [name for name in known if name not in before]
+        if any(name not in data for name in needed):
+            raise ConfigError("a run is not complete", got=data, allowed=f"all of {needed}")
+        run = cls(**{name: data[name] for name in known if name in data})
         if data.get("id", run.id) != run.id:
             raise ConfigError(
                 "a run's id is not the hash of its configuration",

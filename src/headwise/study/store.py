@@ -11,17 +11,16 @@ Layout (docs/studies.md is the contract with readers):
     runs/ID/checkpoint.zip          the trained agent, where it was asked for
     runs/ID/result.json             final scalars: the mark of a finished run
     runs/ID/error.json              of a run that failed, with config and fingerprint only
-    .scratch/, .claims/, .runners/  work in progress; nothing there is a result
+    .scratch/, .leases/, .runners/  work in progress; nothing there is a result
 """
 
 from __future__ import annotations
 
 import errno
-import io
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,18 +39,23 @@ from headwise.study.files import (
 from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
 from headwise.study.run import Run
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from headwise.study.tables import (
+    UNREADABLE,
+    episodes_bytes,
+    metrics_bytes,
+    parquet_module,
+    read_table,
+)
 
 LAYOUT = 1
-"""The version of the layout that this code reads and writes."""
+"""The version of the layout, in `study.json`; it changes when older readers would misread it."""
 CHECKPOINT = "checkpoint.zip"
 """As in the folders of `headwise train`, so that other commands find it in a run's folder too."""
 HOW_TO_KEEP = (
     "Runs that are trained with --keep-checkpoints keep one; finished runs are never repeated, so "
     "for those choose another folder with --out."
 )
+_PLAN_AGAIN = "Delete that file and run the study again; finished runs are not repeated."
 
 
 class Store:
@@ -95,19 +99,18 @@ class Store:
         """What `study.json` says."""
         path = self.folder / "study.json"
         try:
-            data: dict[str, Any] = read_json(path)
-        except FileNotFoundError:
+            return _checked_study(path, read_json(path))
+        except (FileNotFoundError, NotADirectoryError):
             raise StoreError(
                 f"there is no study in {self.folder}",
                 fix="Give the folder that `headwise study run` wrote; it holds a study.json.",
             ) from None
+        except StoreError:
+            raise
+        except OSError as error:
+            raise StoreError(f"cannot read {path}", got=error.strerror) from error
         except ValueError as error:
-            raise StoreError(f"{path} is no JSON", got=str(error)) from error
-        if data.get("version") != LAYOUT:
-            raise StoreError(
-                f"{path} has another layout", got=data.get("version"), allowed=str(LAYOUT)
-            )
-        return data
+            raise StoreError(f"{path} is no JSON", got=str(error), fix=_PLAN_AGAIN) from error
 
     def plan(self) -> list[Run]:
         """All runs of the study."""
@@ -117,15 +120,8 @@ class Store:
         """Runs that are in the folder and not in its plan: those of the study as it was before."""
         planned = {entry["id"] for entry in self.study()["plan"]}
         there = sorted(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else []
-        configs = (self.runs / name / "config.json" for name in there if name not in planned)
-        try:
-            return [Run.from_json(read_json(path)) for path in configs if path.is_file()]
-        except ValueError as error:
-            raise StoreError(
-                f"a config.json in {self.runs} is no JSON",
-                got=str(error),
-                fix="Delete the folder of that run.",
-            ) from error
+        left = [n for n in there if n not in planned and (self.runs / n / "config.json").is_file()]
+        return [self._run(run_id) for run_id in left]
 
     # --- what is there --------------------------------------------------------------------------
 
@@ -137,43 +133,69 @@ class Store:
         """Whether a run ended in an error."""
         return (self.runs / run_id / "error.json").is_file()
 
+    def is_open(self, run_id: str, *, retry_failed: bool) -> bool:
+        """Whether a run is still to be done."""
+        return not self.is_finished(run_id) and (retry_failed or not self.is_failed(run_id))
+
     def result(self, run_id: str) -> dict[str, Any]:
         """A finished run's scalars."""
-        data: dict[str, Any] = read_json(self.runs / run_id / "result.json")
-        return data
+        return self._json(run_id, "result.json")
 
     def error(self, run_id: str) -> dict[str, Any]:
         """A failed run's error."""
-        data: dict[str, Any] = read_json(self.runs / run_id / "error.json")
-        return data
+        return self._json(run_id, "error.json")
 
     def fingerprint(self, run_id: str) -> dict[str, Any]:
         """Where a run was made."""
-        data: dict[str, Any] = read_json(self.runs / run_id / "fingerprint.json")
-        return data
+        return self._json(run_id, "fingerprint.json")
 
     def episodes(self, run_id: str) -> EpisodeTable:
         """A finished run's episodes."""
-        table = parquet_module().read_table(self.runs / run_id / "episodes.parquet")
-        return EpisodeTable(*(table[name].to_numpy() for name in ("step", "return", "length")))
+        step, returns, length = self._table(run_id, "episodes.parquet", "step", "return", "length")
+        return EpisodeTable(step.to_numpy(), returns.to_numpy(), length.to_numpy())
 
     def curve(self, run_id: str) -> NDArray[np.float64]:
         """A finished run's learning curve; NaN if no episode ended, or none was kept."""
         kept, episodes = (self.runs / run_id / n for n in ("curve.json", "episodes.parquet"))
         if kept.is_file():
-            return np.array(read_json(kept)["returns"], dtype=np.float64)
+            try:
+                return np.array(self._json(run_id, kept.name)["returns"], dtype=np.float64)
+            except (KeyError, TypeError, ValueError) as error:
+                raise _unreadable(kept, error) from error
         if not episodes.is_file():
             return np.full(NUM_POINTS, np.nan)
         table = self.episodes(run_id)
-        steps = read_json(self.runs / run_id / "config.json")["steps"]
+        steps = self._run(run_id).steps
         return learning_curve(table.step, table.returns.astype(np.float64), steps)
 
     def metrics(self, run_id: str) -> MetricTable:
         """A finished run's metrics."""
-        table = parquet_module().read_table(self.runs / run_id / "metrics.parquet")
-        return MetricTable(
-            table["step"].to_numpy(), table["name"].to_pylist(), table["value"].to_numpy()
-        )
+        step, name, value = self._table(run_id, "metrics.parquet", "step", "name", "value")
+        return MetricTable(step.to_numpy(), name.to_pylist(), value.to_numpy())
+
+    def _run(self, run_id: str) -> Run:
+        try:
+            return Run.from_json(self._json(run_id, "config.json"))
+        except ConfigError as error:
+            raise _unreadable(self.runs / run_id / "config.json", error) from error
+
+    def _json(self, run_id: str, name: str) -> dict[str, Any]:
+        path = self.runs / run_id / name
+        try:
+            data = read_json(path)
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+        if not isinstance(data, dict):
+            raise _unreadable(path, "no JSON object")
+        return data
+
+    def _table(self, run_id: str, name: str, *columns: str) -> list[Any]:
+        path = self.runs / run_id / name
+        try:
+            table = read_table(path)
+            return [table[column] for column in columns]
+        except UNREADABLE as error:
+            raise _unreadable(path, error) from error
 
     def has_checkpoint(self, run_id: str) -> bool:
         """Whether a run's trained agent was kept."""
@@ -201,8 +223,8 @@ class Store:
             result.run,
             {
                 "fingerprint.json": result.fingerprint,
-                "episodes.parquet": _episodes_bytes(result.episodes),
-                "metrics.parquet": _metrics_bytes(result.metrics),
+                "episodes.parquet": episodes_bytes(result.episodes),
+                "metrics.parquet": metrics_bytes(result.metrics),
                 **checkpoint,
                 "result.json": result.scalars,
             },
@@ -263,6 +285,37 @@ class Store:
                 remove(path)
 
 
+def _checked_study(path: Path, data: Any) -> dict[str, Any]:
+    """What a `study.json` says, if it is one of this layout; raises if not."""
+    version = data.get("version") if isinstance(data, dict) else None
+    if isinstance(version, int) and version != LAYOUT:
+        raise StoreError(
+            f"{path} has another layout",
+            got=version,
+            allowed=str(LAYOUT),
+            fix="Another version of Headwise wrote it; use that one.",
+        )
+    good = version == LAYOUT and isinstance(data.get("name"), str)
+    plan = data.get("plan") if good else None
+    if not isinstance(plan, list) or not all(isinstance(e, dict) and "id" in e for e in plan):
+        raise StoreError(
+            f"{path} does not describe a study",
+            got=data,
+            allowed="an object with name, version and plan",
+            fix=_PLAN_AGAIN,
+        )
+    assert isinstance(data, dict)
+    return data
+
+
+def _unreadable(path: Path, reason: object) -> StoreError:
+    return StoreError(
+        f"cannot read {path}",
+        got=str(reason),
+        fix="Delete the run's folder and run the study again; finished runs are not repeated.",
+    )
+
+
 def _move_folder(source: Path, target: Path) -> bool:
     """Renames a folder; False if there is one in the way, or the source has gone."""
     try:
@@ -274,42 +327,3 @@ def _move_folder(source: Path, target: Path) -> bool:
             return False
         raise
     return True
-
-
-def parquet_module() -> Any:
-    """Pyarrow's module for Parquet files; raises with advice if it is not installed."""
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise ConfigError(
-            "studies keep their tables as Parquet, and pyarrow is not installed",
-            fix="pip install 'headwise[study]'",
-        ) from error
-    return parquet
-
-
-def _table_bytes(columns: dict[str, Any], types: dict[str, str]) -> bytes:
-    parquet = parquet_module()
-    import pyarrow as pa
-
-    kinds: dict[str, pa.DataType] = {
-        "int64": pa.int64(),
-        "int32": pa.int32(),
-        "float32": pa.float32(),
-        "name": pa.dictionary(pa.int16(), pa.string()),
-    }
-    schema = pa.schema([(name, kinds[kind]) for name, kind in types.items()])
-    arrays = [pa.array(columns[name], kinds[kind]) for name, kind in types.items()]
-    sink = io.BytesIO()
-    parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), sink, compression="zstd")
-    return sink.getvalue()
-
-
-def _episodes_bytes(episodes: EpisodeTable) -> bytes:
-    columns = {"step": episodes.step, "return": episodes.returns, "length": episodes.length}
-    return _table_bytes(columns, {"step": "int64", "return": "float32", "length": "int32"})
-
-
-def _metrics_bytes(metrics: MetricTable) -> bytes:
-    columns = {"step": metrics.step, "name": metrics.name, "value": metrics.value}
-    return _table_bytes(columns, {"step": "int64", "name": "name", "value": "float32"})

@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from headwise.errors import ConfigError
 from headwise.registry import unknown
-from headwise.study.cells import Cell, Environment, as_environment
+from headwise.study.cells import Cell
+from headwise.study.environment import Environment, as_environment
 from headwise.study.run import Run
+from headwise.study.store import LAYOUT
 
-VERSION = 1
-"""Of the folder layout; it changes when older readers would misread a store."""
 _CONDITIONS = ("environment", "view", "algorithm", "factorization")
 
 
@@ -35,6 +36,8 @@ class Study:
     """Returns of interest: how many steps until the smoothed return first reaches each."""
     about: str = ""
     """What is asked, in a sentence or two; the report prints it."""
+    file: Path | None = field(default=None, compare=False)
+    """The file it was loaded from. Worker processes run it too, if it registers what they need."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", self.name):
@@ -57,11 +60,23 @@ class Study:
         seeds: int | Sequence[int] = 5,
         num_envs: int = 16,
         settings: dict[str, Any] | None = None,
+        normalise_obs: bool = False,
+        normalise_reward: bool = False,
         about: str = "",
     ) -> Study:
         """The product of everything; `settings` hold for all algorithms, so all must know them."""
         cells = tuple(
-            Cell(as_environment(env), view, algorithm, kind, steps, num_envs, dict(settings or {}))
+            Cell(
+                as_environment(env),
+                view,
+                algorithm,
+                kind,
+                steps,
+                num_envs,
+                dict(settings or {}),
+                normalise_obs=normalise_obs,
+                normalise_reward=normalise_reward,
+            )
             for env, view, algorithm, kind in itertools.product(
                 environments, views, algorithms, factorizations
             )
@@ -86,6 +101,8 @@ class Study:
         steps: int | None = None,
         num_envs: int | None = None,
         labels: dict[str, str] | None = None,
+        normalise_obs: bool | None = None,
+        normalise_reward: bool | None = None,
         **where: str | Iterable[str] | None,
     ) -> Study:
         """The study with the cells that meet all conditions (see `without`) changed.
@@ -94,13 +111,20 @@ class Study:
         """
         matches = self._matcher(where)
 
+        single = {
+            "steps": steps,
+            "num_envs": num_envs,
+            "normalise_obs": normalise_obs,
+            "normalise_reward": normalise_reward,
+        }
+        said: dict[str, Any] = {name: value for name, value in single.items() if value is not None}
+
         def changed(cell: Cell) -> Cell:
             env = cell.environment
             return replace(
                 cell,
+                **said,
                 environment=replace(env, settings={**env.settings, **(env_settings or {})}),
-                steps=cell.steps if steps is None else steps,
-                num_envs=cell.num_envs if num_envs is None else num_envs,
                 settings={**cell.settings, **(settings or {})},
                 factorization_settings={
                     **cell.factorization_settings,
@@ -143,7 +167,7 @@ class Study:
         """What `study.json` holds."""
         return {
             "name": self.name,
-            "version": VERSION,
+            "version": LAYOUT,
             "about": self.about,
             "thresholds": list(self.thresholds),
             "plan": [{"id": run.id, **run.to_json()} for run in self.runs()],
@@ -156,7 +180,8 @@ class Study:
             if name not in (*_CONDITIONS, *label_names):
                 raise unknown("condition on cells", name, (*_CONDITIONS, *label_names))
             several = isinstance(value, Iterable) and not isinstance(value, str)
-            wanted[name] = set(value) if several else {value}
+            values = set(value) if several else {value}
+            wanted[name] = {str(v) for v in values} if name in label_names else values
 
         def matches(cell: Cell) -> bool:
             has = {

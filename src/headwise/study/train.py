@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.envs.make import make_vec
 from headwise.population import Adam
 from headwise.study.cells import configs_of
 from headwise.study.clocked import Clocked
+from headwise.study.environment import make_env
 from headwise.study.fingerprint import fingerprint
 from headwise.study.flops import act_flops
 from headwise.study.keeper import Keeper
@@ -36,13 +36,20 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     """The loop that trains a pack, ready to run."""
     first = pack.runs[0]
     seeds = [run.seed for run in pack.runs]
-    view = {} if first.view is None else {"view": first.view}
-    settings = {**first.env_settings, **view, "num_threads": env_threads}
-    env = make_vec(first.env, seeds, first.num_envs, **settings)
+    env = make_env(first, seeds, first.num_envs, env_threads)
     config, factorization = configs_of(
         first.algorithm, pack.settings(), first.factorization, first.factorization_settings
     )
-    return make_loop(env, config, factorization, seeds, first.steps, device)
+    return make_loop(
+        env,
+        config,
+        factorization,
+        seeds,
+        first.steps,
+        device,
+        normalise_obs=first.normalise_obs,
+        normalise_reward=first.normalise_reward,
+    )
 
 
 def train_pack(
@@ -86,8 +93,7 @@ def train_by_turns(
     loop = make_pack_loop(pack, device)
     clocked = Clocked(loop.algorithm)
     loop.algorithm = clocked
-    log = _MetricLog(len(pack.runs))
-    diverged_at: dict[int, int] = {}
+    log = _Log(len(pack.runs))
     try:
         # Before the training, so that what cannot be kept is told at once and not at the end.
         keeper = Keeper(pack, loop.env) if keep_checkpoints else None
@@ -95,51 +101,59 @@ def train_by_turns(
             with training_threads(len(pack.runs), loop.keys.device):
                 yield from loop.turns(math.ceil(pack.steps * part / POINTS), aside)
             log.take(loop)
-            for member in np.nonzero(~loop.algorithm.alive.cpu().numpy())[0].tolist():
-                diverged_at.setdefault(member, loop.env_steps)
             if on_steps is not None:
                 on_steps(min(loop.env_steps, pack.steps))
-        wall = time.perf_counter() - start
-        flops = act_flops(loop)
+        wall = (time.perf_counter() - start) / len(pack.runs)
+        costs = {**_costs(loop, clocked, len(pack.runs), device), "wall_s": wall}
         checkpoints = [None] * len(pack.runs) if keeper is None else keeper.checkpoints(loop)
     finally:
         loop.env.close()
-    share = 1.0 / len(pack.runs)
-    wall *= share
-    common = {
+    made = {**_made(pack, device), "wall_s": wall}
+    results = []
+    for member, run in enumerate(pack.runs):
+        episodes, returns = _episodes_of(loop, member)
+        scalars = {
+            **measures(episodes.step, returns, thresholds), **costs, **log.divergence_of(member)
+        }  # fmt: skip
+        metrics = log.metrics_of(member)
+        results.append(RunResult(run, episodes, metrics, scalars, made, checkpoints[member]))
+    return results
+
+
+def _costs(loop: Loop, clocked: Clocked, num_members: int, device: str) -> dict[str, Any]:
+    """What a member took, as its share of what the population took."""
+    # On a GPU only the runs before the capture pass by the stopwatch, so nothing is said.
+    watches = (clocked.updating, clocked.acting) if device == "cpu" else (None, None)
+    update_ms, act_ms = (
+        None if watch is None or watch.mean_ms is None else watch.mean_ms / num_members
+        for watch in watches
+    )
+    return {
         "num_parameters": num_parameters(clocked.inner),
-        "act_flops": flops,
+        "act_flops": act_flops(loop),
         "updates": loop.updates,
-        # On a GPU only the runs before the capture pass by the stopwatch, so nothing is said.
-        "update_ms": _scaled(clocked.updating.mean_ms, share) if device == "cpu" else None,
-        "act_ms": _scaled(clocked.acting.mean_ms, share) if device == "cpu" else None,
-        "wall_s": wall,
+        "update_ms": update_ms,
+        "act_ms": act_ms,
     }
-    made = {
+
+
+def _made(pack: Pack, device: str) -> dict[str, Any]:
+    """Where and with whom a pack was trained."""
+    return {
         **fingerprint(),
         "device": device,
         "threads": torch.get_num_threads(),
         "packed_with": [run.id for run in pack.runs],
-        "wall_s": wall,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+
+
+def _episodes_of(loop: Loop, member: int) -> tuple[EpisodeTable, NDArray[np.float64]]:
+    """The episodes of a member, and their returns before they are rounded for the file."""
     table = loop.episodes.table
-    results = []
-    for member, run in enumerate(pack.runs):
-        mine = table[table[:, 1] == member]
-        episodes = EpisodeTable(
-            mine[:, 0].astype(np.int64), mine[:, 2].astype(np.float32), mine[:, 3].astype(np.int32)
-        )
-        scalars: dict[str, Any] = {
-            **measures(episodes.step, mine[:, 2], thresholds),
-            **common,
-            "diverged": member in diverged_at,
-            "diverged_at": diverged_at.get(member),
-        }
-        results.append(
-            RunResult(run, episodes, log.of_member(member), scalars, made, checkpoints[member])
-        )
-    return results
+    step, _, returns, length = table[table[:, 1] == member].T
+    kept = step.astype(np.int64), returns.astype(np.float32), length.astype(np.int32)
+    return EpisodeTable(*kept), returns
 
 
 def num_parameters(algorithm: object) -> int:
@@ -149,18 +163,21 @@ def num_parameters(algorithm: object) -> int:
     return sum(optimiser.packed.num_parameters for optimiser in optimisers)
 
 
-class _MetricLog:
-    """Metrics as they come, kept by member at the end."""
+class _Log:
+    """What is to be told of members at the end, kept as it comes."""
 
     def __init__(self, num_members: int) -> None:
         self._updates = 0
         self._steps: list[int] = []
         self._names: list[str] = []
         self._rows: list[NDArray[np.float32]] = []
+        self._diverged_at: dict[int, int] = {}
         self._num_members = num_members
 
     def take(self, loop: Loop) -> None:
-        """Keeps what the last update reported, unless it is kept already."""
+        """Keeps what the last update reported, unless it is kept already, and who has diverged."""
+        for member in np.nonzero(~loop.algorithm.alive.cpu().numpy())[0].tolist():
+            self._diverged_at.setdefault(member, loop.env_steps)
         if loop.updates == self._updates:
             return
         self._updates = loop.updates
@@ -169,11 +186,12 @@ class _MetricLog:
             self._names.append(name)
             self._rows.append(values.astype(np.float32))
 
-    def of_member(self, member: int) -> MetricTable:
+    def metrics_of(self, member: int) -> MetricTable:
         """The table of one member."""
         rows = np.stack(self._rows) if self._rows else np.empty((0, self._num_members), np.float32)
         return MetricTable(np.array(self._steps, dtype=np.int64), self._names, rows[:, member])
 
-
-def _scaled(value: float | None, share: float) -> float | None:
-    return None if value is None else value * share
+    def divergence_of(self, member: int) -> dict[str, Any]:
+        """Whether a member has diverged, and about when."""
+        at = self._diverged_at.get(member)
+        return {"diverged": at is not None, "diverged_at": at}

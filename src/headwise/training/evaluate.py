@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from headwise.averages import interquartile_mean
 from headwise.checks import checked_count
 from headwise.envs.types import StepBatch, VecEnv
 from headwise.population import Keys, Stream
@@ -73,15 +74,6 @@ class Evaluation:
         number = len(self.seeds)
         over = f"{number} seeds" if number > 1 else f"{self.returns.size} episodes of 1 seed"
         return f"IQM {self.iqm:.1f} [{low:.1f}, {high:.1f}] over {over}"
-
-
-def interquartile_mean(values: FloatArray) -> FloatArray:
-    """The mean over the last axis of what is left without the lowest and highest quarter."""
-    ordered = np.sort(values, axis=-1)
-    number = ordered.shape[-1]
-    cut = number // 4
-    middle: FloatArray = ordered[..., cut : number - cut].mean(axis=-1)
-    return middle
 
 
 def evaluate_loop(

@@ -68,6 +68,7 @@ class Rollout:
             valid=kept["valid"],
             legal=kept.get("legal"),
             extra={n.removeprefix("extra_"): x for n, x in kept.items() if n.startswith("extra_")},
+            next_legal=kept.get("next_legal"),
         )
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -31,6 +31,10 @@ function short(value) {
   return String(+value.toPrecision(3));
 }
 
+function between(low, high) {
+  return low === null ? "no interval" : `[${short(low)}, ${short(high)}]`;
+}
+
 // Round numbers that cover a range in about `count` steps.
 function ticks(low, high, count) {
   const raw = (high - low) / count || 1;
@@ -147,7 +151,7 @@ function drawLines(panel, columns, shown, colour, tip) {
     cursor.setAttribute("visibility", "visible");
     const rows = series.filter((s) => s.y[best] !== null).sort((a, b) => b.y[best] - a.y[best]);
     tip(event, `${panel.x_label || "x"} ${short(panel.x[best])}`, rows.map((s) => [
-      colour(s.key), s.label, short(s.y[best]), s.low ? `[${short(s.low[best])}, ${short(s.high[best])}]` : "", s.num_runs ? `${s.num_runs} runs` : "",
+      colour(s.key), s.label, short(s.y[best]), s.low ? between(s.low[best], s.high[best]) : "", s.num_runs ? `${s.num_runs} runs` : "",
     ]));
   });
   root.addEventListener("pointerleave", () => { cursor.setAttribute("visibility", "hidden"); tip(null); });
@@ -157,15 +161,16 @@ function drawLines(panel, columns, shown, colour, tip) {
 function drawIntervals(panel, columns, shown, colour, tip) {
   const dots = panel.dots.filter(shown);
   if (!dots.length) return nothing(panel, columns, panel.dots.length ? "all rows are filtered out" : "not yet measured");
-  const { root, box, x, y } = frame(panel, columns, extent(dots.flatMap((d) => [d.low, d.high]), 0.08), [0, dots.length], { left: 100, yTicks: false });
+  const left = Math.min(180, 14 + 6 * Math.max(...dots.map((d) => d.label.length)));
+  const { root, box, x, y } = frame(panel, columns, extent(dots.flatMap((d) => [d.low, d.value, d.high]), 0.08), [0, dots.length], { left, yTicks: false });
   dots.forEach((d, i) => {
     const at = y(dots.length - i - 0.5);
     root.append(svg("text", { x: box.left - 8, y: at + 4, "text-anchor": "end" }, d.label));
     const row = svg("g", { "data-series": d.label });
-    row.append(svg("line", { x1: x(d.low), x2: x(d.high), y1: at, y2: at, stroke: colour(d.key), "stroke-width": 6, opacity: 0.35 }));
+    if (d.low !== null) row.append(svg("line", { x1: x(d.low), x2: x(d.high), y1: at, y2: at, stroke: colour(d.key), "stroke-width": 6, opacity: 0.35 }));
     row.append(svg("path", { d: SHAPES.ppo(x(d.value), at), fill: colour(d.key) }));
     row.append(svg("rect", { x: box.left, y: at - 12, width: box.right - box.left, height: 24, fill: "transparent" }));
-    row.addEventListener("pointermove", (event) => tip(event, d.label, [[colour(d.key), panel.x_label, short(d.value), `[${short(d.low)}, ${short(d.high)}]`, `${d.num_runs} runs`]]));
+    row.addEventListener("pointermove", (event) => tip(event, d.label, [[colour(d.key), panel.x_label, short(d.value), between(d.low, d.high), `${d.num_runs} runs`]]));
     row.addEventListener("pointerleave", () => tip(null));
     root.append(row);
   });
@@ -177,15 +182,15 @@ function drawScatter(panel, columns, shown, colour, tip) {
   const points = panel.points.filter(shown);
   if (!points.length) return nothing(panel, columns, "all points are filtered out");
   const logs = points.map((p) => Math.log10(p.x));
-  const { root, x, y } = frame(panel, columns, extent(logs, 0.1), extent(points.flatMap((p) => [p.low, p.high]), 0.08), { logX: true });
+  const { root, x, y } = frame(panel, columns, extent(logs, 0.1), extent(points.flatMap((p) => [p.low, p.y, p.high]), 0.08), { logX: true });
   points.forEach((p, i) => {
     const at = x(logs[i]);
     const mark = svg("g", { "data-series": p.label });
-    mark.append(svg("line", { x1: at, x2: at, y1: y(p.low), y2: y(p.high), stroke: colour(p.key), "stroke-width": 1.5, opacity: 0.5 }));
+    if (p.low !== null) mark.append(svg("line", { x1: at, x2: at, y1: y(p.low), y2: y(p.high), stroke: colour(p.key), "stroke-width": 1.5, opacity: 0.5 }));
     mark.append(svg("path", { d: (SHAPES[p.tags.algorithm] || SHAPES.ppo)(at, y(p.y)), fill: colour(p.key) }));
     mark.append(svg("circle", { cx: at, cy: y(p.y), r: 11, fill: "transparent" }));
     mark.addEventListener("pointermove", (event) => tip(event, p.label, [
-      ["", panel.x_label, short(p.x), "", ""], [colour(p.key), panel.y_label, short(p.y), `[${short(p.low)}, ${short(p.high)}]`, ""],
+      ["", panel.x_label, short(p.x), "", ""], [colour(p.key), panel.y_label, short(p.y), between(p.low, p.high), ""],
     ]));
     mark.addEventListener("pointerleave", () => tip(null));
     root.append(mark);

@@ -6,14 +6,20 @@ from headwise.report.claims.cost import cost_claims
 from headwise.report.claims.decoupler import decoupler_claims
 from headwise.report.claims.ledger import Claim, Entry, Verdict, judge, ledger
 from headwise.report.claims.measurement import Evidence, Measurement
-from headwise.report.claims.sweep import sweep_claims
+from headwise.report.claims.sweep import is_the_papers, sweep_claims
+from headwise.report.names import PRESETS
 
 __all__ = ["Claim", "Entry", "Evidence", "Measurement", "Verdict", "all_claims", "judge", "ledger"]
 
 
 def all_claims(evidence: Evidence) -> list[Claim]:
-    """Every claim that a store can answer, whether or not this one does."""
-    claims = list(decoupler_claims())
-    for sweep in evidence.sweeps or (None,):
+    """Every claim that the evidence is about, whether or not it can answer it.
+
+    The decoupler's are asked of the presets that were run, the sweep's of a study that has all of
+    the paper's environments: of other studies the paper says nothing.
+    """
+    presets = {study.preset for study in evidence.decouplers}
+    claims = list(decoupler_claims([preset for preset in PRESETS if preset in presets]))
+    for sweep in filter(is_the_papers, evidence.sweeps):
         claims += [*sweep_claims(sweep), *cost_claims(sweep)]
     return claims

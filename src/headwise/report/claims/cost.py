@@ -17,7 +17,7 @@ from headwise.report.sweep import NotMeasuredError, Sweep, Where
 _GROUP = "Compute"
 
 
-def cost_claims(sweep: Sweep | None) -> Iterator[Claim]:
+def cost_claims(sweep: Sweep) -> Iterator[Claim]:
     """All of them for one sweep; intervals are the range over tasks, views and families."""
     comparisons: tuple[tuple[str, str, str, str, str, str, float, float], ...] = (
         ("joint-size", "num_parameters", "joint", "shared",
@@ -36,7 +36,7 @@ def cost_claims(sweep: Sweep | None) -> Iterator[Claim]:
          "Independent networks run side by side at the speed of the slowest.", "≈ 1", 0.5, 1.5),
     )  # fmt: skip
     labels = {"num_parameters": "parameters", "act_ms": "time per action"}
-    settings = "" if sweep is None else sweep.variant or sweep.study
+    settings = sweep.variant or sweep.study
     for key, number, ours, theirs, text, published, low, high in comparisons:
         yield Claim(
             f"cost-{key}", _GROUP, settings, text, published,
@@ -57,12 +57,8 @@ def cost_claims(sweep: Sweep | None) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _measure(
-    sweep: Sweep | None, ratios: Callable[[Sweep], Array]
-) -> Callable[[Evidence], Measurement]:
+def _measure(sweep: Sweep, ratios: Callable[[Sweep], Array]) -> Callable[[Evidence], Measurement]:
     def measure(_: Evidence) -> Measurement:
-        if sweep is None:
-            raise NotMeasuredError("no sweep in the store")
         # Runs cut short may have small networks too: their costs are not those of the paper.
         found = ratios(sweep)
         return of_ratios(found, sweep.support()[1])
@@ -88,19 +84,36 @@ def _ratios(sweep: Sweep, number: str, ours: str, theirs: str) -> Array:
 
 
 def _trade_offs(sweep: Sweep) -> Array:
-    """One ratio for each family: the best score per millisecond of one camp over the other's."""
+    """One ratio for each family: the score per millisecond of shared or VDN over the best other's.
+
+    Two factorizations are compared on the tasks that both have.
+    """
     ratios = []
     for algorithm in ALGORITHMS:
-        best = {True: 0.0, False: 0.0}
-        for factorization in {c.factorization for c in sweep.where(algorithm=algorithm)}:
-            cells = sweep.where(algorithm=algorithm, factorization=factorization)
-            score = float(np.mean([sweep.min_max(c, c.scores).mean() for c in cells]))
-            time = float(np.mean([c.number("update_ms") for c in cells]))
-            camp = factorization in ("shared", "vdn")
-            if np.isfinite(time) and time > 0:
-                best[camp] = max(best[camp], score / time)
-        if min(best.values()) > 0:
-            ratios.append(best[True] / best[False])
+        kinds = {c.factorization for c in sweep.where(algorithm=algorithm)}
+        camp = kinds & {"shared", "vdn"}
+        rivals = [
+            max(ratio)
+            for other in sorted(kinds - camp)
+            if (ratio := [r for one in sorted(camp) for r in _rate(sweep, algorithm, one, other)])
+        ]
+        if rivals:
+            ratios.append(min(rivals))
     if not ratios:
         raise NotMeasuredError("no family has both kinds with times")
     return np.array(ratios)
+
+
+def _rate(sweep: Sweep, algorithm: str, ours: str, theirs: str) -> list[float]:
+    """How many times the score per millisecond; nothing if it is not known."""
+    sides = [
+        {(c.task, c.view): c for c in sweep.where(algorithm=algorithm, factorization=f)}
+        for f in (ours, theirs)
+    ]
+    common = [key for key in sides[0] if key in sides[1]]
+    rates = []
+    for side in sides:
+        cells = [side[key] for key in common]
+        score = np.mean([sweep.min_max(c, c.scores).mean() for c in cells]) if cells else np.nan
+        rates.append(float(score / np.mean([c.number("update_ms") for c in cells] or [np.nan])))
+    return [rates[0] / rates[1]] if np.isfinite(rates).all() and min(rates) > 0 else []

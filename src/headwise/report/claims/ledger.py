@@ -83,7 +83,10 @@ def judge(claim: Claim, evidence: Evidence) -> Entry:
     if found.share < ENOUGH_STEPS or found.only:
         steps = f"at {found.share:.1%} of the paper's steps" if found.share < ENOUGH_STEPS else ""
         return Entry(claim, Verdict.MISSING, found, f"so far {_joined(found.only, steps)}")
-    short = f"at {found.share:.0%} of the paper's steps" if found.share < 0.95 else ""
+    short = _joined(
+        f"at {found.share:.0%} of the paper's steps" if found.share < 0.95 else "",
+        "at unequal steps" if found.unequal else "",
+    )
     if found.seeds is not None and found.seeds < ENOUGH_SEEDS:
         note = _joined(short, f"needs at least {ENOUGH_SEEDS} seeds, has {found.seeds}")
         return Entry(claim, Verdict.UNDECIDED, found, note)
@@ -103,12 +106,15 @@ def _wanted(claim: Claim, found: Measurement) -> str:
     """How many seeds would settle it if the number stays, as intervals shrink with their root."""
     if found.seeds is None:
         return "differs between tasks"
-    borders = [border for border in (claim.low, claim.high) if math.isfinite(border)]
-    away = min(abs(found.value - border) for border in borders)
-    reach = (found.high - found.low) / 2.0
-    if not math.isfinite(reach) or away * 50 < reach:
+    times = 0.0
+    for border in (claim.low, claim.high):
+        if found.low < border < found.high:
+            # An interval need not be symmetric: what counts is its end beyond the border.
+            end, away = found.high if border > found.value else found.low, border - found.value
+            times = max(times, (end - found.value) / away if away else math.inf)
+    if not 0.0 < times < 50.0:
         return "too close to call"
-    return f"about {math.ceil(found.seeds * (reach / away) ** 2)} seeds would settle it"
+    return f"about {math.ceil(found.seeds * times**2)} seeds would settle it"
 
 
 def _joined(*parts: str) -> str:

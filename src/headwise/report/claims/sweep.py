@@ -1,6 +1,9 @@
 """Claims of the paper about its sweep of 220 cells, on the paper's scale.
 
-Scores are final returns, scaled on each task by the lowest and the highest point of any curve.
+Scores are final returns, scaled on each task by the lowest and the highest point of any curve. What
+is compared is compared where both sides have it: two factorizations on the tasks and views that
+both have, two families or action types on the tasks and with the factorizations that both have.
+Joint actions exist for discrete ones alone, so they count in no comparison of action types.
 """
 
 from __future__ import annotations
@@ -9,12 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
 
-import numpy as np
-
 from headwise.report.claims.ledger import Claim
-from headwise.report.claims.measurement import Evidence, Measurement, of_draws
+from headwise.report.claims.measurement import Evidence, Measurement, of_finding
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
-from headwise.report.sweep import Draws, NotMeasuredError, Sweep, Where
+from headwise.report.sweep import Finding, NotMeasuredError, Sweep, Total, Where
 
 TASKS = (
     {"env": "CoopPush"},
@@ -27,15 +28,20 @@ TASKS = (
 _GROUP = "Sweep: {}"
 
 
-def sweep_claims(sweep: Sweep | None) -> Iterator[Claim]:
-    """All of them for one sweep; without one they are there, and not yet measured."""
+def is_the_papers(sweep: Sweep) -> bool:
+    """Whether a sweep has runs on every environment of the paper's: others are not asked."""
+    return all(sweep.every(**task) for task in TASKS)
+
+
+def sweep_claims(sweep: Sweep) -> Iterator[Claim]:
+    """All of them for one sweep."""
     yield from _ppo_claims(sweep)
     yield from _sac_claims(sweep)
     yield from _dqn_claims(sweep)
     yield from _overall_claims(sweep)
 
 
-def _ppo_claims(sweep: Sweep | None) -> Iterator[Claim]:
+def _ppo_claims(sweep: Sweep) -> Iterator[Claim]:
     about = _About(sweep, "PPO")
     for f, name in (("vdn", "VDN-PPO"), ("qplex", "PPO-MIX")):
         rest = [g for g in FACTORIZATIONS if g not in ("vdn", "qplex")]
@@ -71,7 +77,7 @@ def _ppo_claims(sweep: Sweep | None) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _sac_claims(sweep: Sweep | None) -> Iterator[Claim]:
+def _sac_claims(sweep: Sweep) -> Iterator[Claim]:
     about = _About(sweep, "SAC")
     yield about.claim(
         "sac-continuous-best", "Native continuous SAC outperforms every family and action type.",
@@ -82,7 +88,7 @@ def _sac_claims(sweep: Sweep | None) -> Iterator[Claim]:
                 {"algorithm": a, "view": v}
                 for a in ALGORITHMS for v in VIEWS if (a, v) != ("sac", "continuous")
             ],
-            by=("task",),
+            by=("task", "factorization"),
         ),
     )  # fmt: skip
     yield about.claim(
@@ -105,7 +111,7 @@ def _sac_claims(sweep: Sweep | None) -> Iterator[Claim]:
         yield about.claim(
             f"sac-shoot-{mode}", f"Continuous SAC gets {number[2:]} in {mode} Shoot.", number,
             "best final return of a factorization", low, high,
-            partial(_best_shoot, mode=mode), everywhere=False,
+            partial(_best_shoot, mode=mode),
         )  # fmt: skip
     yield about.claim(
         "sac-shoot-worst", "Discrete and hybrid Shoot are SAC's worst.", "worst",
@@ -119,7 +125,7 @@ def _sac_claims(sweep: Sweep | None) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _dqn_claims(sweep: Sweep | None) -> Iterator[Claim]:
+def _dqn_claims(sweep: Sweep) -> Iterator[Claim]:
     about = _About(sweep, "DQN")
     yield about.claim(
         "dqn-qplex-continuous", "QPLEX falls behind VDN as DQN goes from discrete to binned heads.",
@@ -144,7 +150,7 @@ def _dqn_claims(sweep: Sweep | None) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def _overall_claims(sweep: Sweep | None) -> Iterator[Claim]:
+def _overall_claims(sweep: Sweep) -> Iterator[Claim]:
     about = _About(sweep, "overall")
     yield about.claim(
         "ar-best", "Auto-regressive actions perform best overall.", "highest",
@@ -155,15 +161,12 @@ def _overall_claims(sweep: Sweep | None) -> Iterator[Claim]:
             by=("task", "view", "algorithm"),
         ),
     )  # fmt: skip
-    yield about.claim(
-        "vdn-competitive", "VDN is competitive in all three families.", "competitive",
-        "VDN minus the mean of independent, shared and AR", -0.05, inf,
-        _gap(
-            {"factorization": "vdn"}, {"factorization": ("independent", "shared", "ar")},
-            by=("task", "view", "algorithm"),
-        ),
-    )  # fmt: skip
     for a, name in ALGORITHMS.items():
+        yield about.claim(
+            f"vdn-competitive-{a}", f"{name}: VDN is competitive.", "in all three families",
+            "VDN minus the mean of independent, shared and AR", -0.05, inf,
+            _gap(_cells(a, "vdn"), _cells(a, ("independent", "shared", "ar"))),
+        )  # fmt: skip
         yield about.claim(
             f"joint-lags-{a}", f"{name}: joint actions lag behind the others.", "lags",
             "joint minus the mean of the others, discrete", -inf, 0,
@@ -182,12 +185,11 @@ def _overall_claims(sweep: Sweep | None) -> Iterator[Claim]:
                 by=("task", "factorization"),
             ),
         )  # fmt: skip
+        more, low, high = ("more", 1.0, inf) if a == "sac" else ("less", 0.0, 1.0)
         yield about.claim(
-            f"type-below-factorization-{a}",
-            f"{name}: the action type matters less than the factorization."
-            + (" (The paper excepts SAC.)" if a == "sac" else ""),
-            "less" if a != "sac" else "more", "spread of action types over that of factorizations",
-            0 if a != "sac" else 1, 1 if a != "sac" else inf,
+            f"type-or-factorization-{a}",
+            f"{name}: the action type matters {more} than the factorization.",
+            more, "spread of action types over that of factorizations", low, high,
             partial(_type_over_factorization, algorithm=a),
         )  # fmt: skip
     yield about.claim(
@@ -200,10 +202,9 @@ def _overall_claims(sweep: Sweep | None) -> Iterator[Claim]:
 class _About:
     """Makes claims about one sweep."""
 
-    def __init__(self, sweep: Sweep | None, topic: str) -> None:
+    def __init__(self, sweep: Sweep, topic: str) -> None:
         self.sweep = sweep
         self.group = _GROUP.format(topic)
-        self.settings = "" if sweep is None else sweep.variant or sweep.study
 
     def claim(
         self,
@@ -213,18 +214,19 @@ class _About:
         quantity: str,
         low: float,
         high: float,
-        number: Callable[[Sweep], Draws],
-        everywhere: bool = True,
+        number: Callable[[Sweep], Total | Finding],
     ) -> Claim:
         def measure(_: Evidence) -> Measurement:
-            if self.sweep is None:
-                raise NotMeasuredError("no sweep in the store")
             found = sum(bool(self.sweep.where(**task)) for task in TASKS)
-            partial = everywhere and found < len(TASKS)
-            only = f"on {found} of {len(TASKS)} environments" if partial else ""
-            return of_draws(number(self.sweep), self.sweep.support(), only)
+            only = f"on {found} of {len(TASKS)} environments" if found < len(TASKS) else ""
+            support = self.sweep.support()
+            finding = number(self.sweep)
+            if isinstance(finding, Total):
+                finding = self.sweep.total(finding)
+            return of_finding(finding, support, only)
 
-        return Claim(key, self.group, self.settings, text, published, quantity, low, high, measure)
+        settings = self.sweep.variant or self.sweep.study
+        return Claim(key, self.group, settings, text, published, quantity, low, high, measure)
 
 
 def _cells(algorithm: str, factorization: str | tuple[str, ...], view: str = "") -> Where:
@@ -237,34 +239,32 @@ def _cells(algorithm: str, factorization: str | tuple[str, ...], view: str = "")
 
 def _gap(
     ours: Where, theirs: Where, by: Sequence[str] = ("task", "view")
-) -> Callable[[Sweep], Draws]:
+) -> Callable[[Sweep], Total]:
     return lambda sweep: sweep.gap(ours, theirs, by)
 
 
 def _lead(
     ours: Where, others: Sequence[Where], by: Sequence[str] = ("task", "view")
-) -> Callable[[Sweep], Draws]:
+) -> Callable[[Sweep], Finding]:
     return lambda sweep: sweep.lead(ours, others, by)
 
 
-def _critic_gain(sweep: Sweep, view: str) -> Draws:
+def _critic_gain(sweep: Sweep, view: str) -> Total:
     return sweep.gap(_cells("ppo", ("vdn", "qplex"), view), _cells("ppo", "shared", view))
 
 
-def _best_shoot(sweep: Sweep, mode: str) -> Draws:
+def _best_shoot(sweep: Sweep, mode: str) -> Finding:
     traits: Where = {"algorithm": "sac", "view": "continuous", "env": "HybridShoot", "mode": mode}
-    kinds = {cell.factorization for cell in sweep.where(**traits)}
-    if not kinds:
+    if not sweep.where(**traits):
         raise NotMeasuredError(f"no run of continuous SAC in {mode} Shoot")
-    means = [sweep.raw_mean(**{**traits, "factorization": f}) for f in sorted(kinds)]
-    return np.asarray(np.max(means, axis=0))
+    return sweep.best_return(**traits)
 
 
-def _type_over_factorization(sweep: Sweep, algorithm: str) -> Draws:
+def _type_over_factorization(sweep: Sweep, algorithm: str) -> Finding:
     kinds: tuple[str, ...] = ("independent", "shared", "ar")  # what every family has in every view
     kinds = kinds if algorithm == "sac" else (*kinds, "vdn", "qplex")
-    types = sweep.spread(
-        [{"algorithm": algorithm, "factorization": kinds, "view": v} for v in VIEWS]
+    types = sweep.gaps(
+        [{"algorithm": algorithm, "factorization": kinds, "view": v} for v in VIEWS],
+        by=("task", "factorization"),
     )
-    factors = sweep.spread([_cells(algorithm, f) for f in kinds])
-    return np.asarray(types / np.maximum(factors, 1e-9))
+    return sweep.spreads(types, sweep.gaps([_cells(algorithm, f) for f in kinds]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -9,24 +10,27 @@ import numpy as np
 
 from headwise.envs.reference import reference_score
 from headwise.errors import ConfigError
-from headwise.report.cells import Cell, band, grid
+from headwise.report.cells import Band, Cell, band, grid
 from headwise.report.figures.figure import Figure, Lines, Series
+from headwise.report.figures.together import line, steps_note, titled, together
 from headwise.report.names import (
     ALGORITHMS,
-    FACTORIZATIONS,
+    DASHES,
     VIEWS,
+    actions_name,
     algorithm_name,
     factorization_name,
     in_order,
     slug,
     view_name,
+    with_settings,
 )
 from headwise.report.statistics.aggregates import Array
-from headwise.report.sweep import Sweep
+from headwise.report.sweep import Method, Sweep, methods_of
 from headwise.study.measures import NUM_POINTS
 
 SECTION = "Learning curves"
-BAND = "Bands: 95 % stratified bootstrap over seeds."
+BAND = "Bands: 95 % intervals of the mean over seeds (Student's); a single seed has none."
 
 
 def curve_figures(sweep: Sweep) -> Iterator[Figure]:
@@ -34,50 +38,78 @@ def curve_figures(sweep: Sweep) -> Iterator[Figure]:
     known = replace(sweep, cells=tuple(c for c in sweep.cells if np.isfinite(c.curves).any()))
     if not known.cells:
         return
-    missing = len(sweep.cells) - len(known.cells)
-    note = f" {missing} of {len(sweep.cells)} cells have no curve." if missing else ""
-    for figure in (_by_type_and_family(known), _by_family(known), _types(known)):
-        yield replace(figure, caption=figure.caption + note)
-    yield from _environments(known)
+    several_views = len({cell.view for cell in known.cells}) > 1
+    if len(known.tasks) > 1:  # of one task the figure of its environment says it all
+        yield _noted(_by_type_and_family(known), known.cells, sweep.cells)
+    if several_views:
+        yield _noted(_by_family(known), known.cells, sweep.cells)
+        yield _noted(_types(known), known.cells, sweep.cells)
+    for task in known.tasks:
+        for v in in_order((c.view for c in known.every(task=task)), VIEWS):
+            cells = known.every(task=task, view=v)
+            yield _noted(_environment(known, cells), cells, sweep.every(task=task, view=v))
+
+
+def _noted(figure: Figure, drawn: Sequence[Cell], there: Sequence[Cell]) -> Figure:
+    missing = len(there) - len(drawn)
+    note = f" {missing} of {len(there)} cells have no curve." if missing else ""
+    return replace(figure, caption=figure.caption + note)
+
+
+def _same(panels: Sequence[Lines]) -> str:
+    """What a title with a number of tasks means, with a space before it, if there is one."""
+    if not any(": " in panel.title for panel in panels):
+        return ""
+    return " The lines of a panel are over the tasks that all of them have, as its title says."
 
 
 def _name(sweep: Sweep, *words: str) -> str:
     return slug(*words, sweep.study, sweep.variant)
 
 
-def _series(sweep: Sweep, cells: Sequence[Cell], name: str) -> tuple[Series, ...]:
-    """A line for each factorization: the mean over the tasks (and views) of its cells."""
+def _label(method: Method) -> str:
+    return with_settings(factorization_name(method[0]), method[1])
+
+
+def _dashes(methods: Sequence[Method]) -> list[str]:
+    """Solid lines; further ones of the same factorization, and so of the same colour, are not."""
+    found = []
+    for _, alike in itertools.groupby(methods, key=lambda method: method[0]):
+        found += [dash for _, dash in zip(alike, itertools.cycle(DASHES), strict=False)]
+    return found
+
+
+def _panel(sweep: Sweep, title: str, cells: Sequence[Cell], **tags: str) -> Lines:
+    """A line for each method: the mean over tasks (and views)."""
+    methods = methods_of(cells)
+    lines = together(
+        {m: [c for c in cells if (c.factorization, c.apart) == m] for m in methods},
+    )
     series = []
-    for f in in_order((cell.factorization for cell in cells), FACTORIZATIONS):
-        strata = [sweep.scaled(c, c.curves) for c in cells if c.factorization == f]
-        found = band(strata, f"{name}/{f}")
-        series.append(
-            Series(f, factorization_name(f), found.mean, found.low, found.high,
-                   num_runs=found.num_runs)
-        )  # fmt: skip
-    return tuple(series)
+    for method, dash in zip(methods, _dashes(methods), strict=True):
+        found = band([sweep.scaled(cell, cell.curves) for cell in lines.cells[method]])
+        series.append(line(method[0], _label(method) + lines.words[method], found, dash))
+    title += lines.title
+    return Lines(title, grid(), tuple(series), "share of the steps", "score", tags=tags)
 
 
 def _by_type_and_family(sweep: Sweep) -> Figure:
-    panels = []
-    for a in in_order((c.algorithm for c in sweep.cells), ALGORITHMS):
-        for v in in_order((c.view for c in sweep.cells), VIEWS):
-            cells = sweep.where(algorithm=a, view=v)
-            panels.append(
-                Lines(
-                    f"{algorithm_name(a)}, {view_name(v).lower()}",
-                    grid(),
-                    _series(sweep, cells, f"type-family/{a}/{v}"),
-                    "share of the steps",
-                    "score",
-                    tags={"algorithm": a, "view": v},
-                )
-            )
+    panels = [
+        _panel(
+            sweep,
+            f"{algorithm_name(a)}, {view_name(v).lower()}",
+            sweep.every(algorithm=a, view=v),
+            algorithm=a,
+            view=v,
+        )
+        for a in in_order((c.algorithm for c in sweep.cells), ALGORITHMS)
+        for v in in_order((c.view for c in sweep.cells), VIEWS)
+    ]
     return Figure(
         _name(sweep, "curves-by-type-and-family"),
         SECTION,
-        "Mean over all environments, by action type and algorithm",
-        f"Score: {sweep.scale}. Joint exists for discrete actions only. {BAND}",
+        titled("Mean over environments, by action type and algorithm", sweep),
+        f"Score: {sweep.scale}. {BAND}" + _same(panels) + steps_note(sweep.cells),
         tuple(panels),
         columns=len({c.view for c in sweep.cells}),
     )
@@ -85,21 +117,20 @@ def _by_type_and_family(sweep: Sweep) -> Figure:
 
 def _by_family(sweep: Sweep) -> Figure:
     panels = tuple(
-        Lines(
+        _panel(
+            sweep,
             algorithm_name(a),
-            grid(),
-            _series(sweep, sweep.where(algorithm=a), f"family/{a}"),
-            "share of the steps",
-            "score",
-            tags={"algorithm": a},
+            [c for c in sweep.every(algorithm=a) if c.factorization != "joint"],
+            algorithm=a,
         )
         for a in in_order((c.algorithm for c in sweep.cells), ALGORITHMS)
     )
     return Figure(
         _name(sweep, "curves-by-family"),
         SECTION,
-        "Mean over all environments and action types, by algorithm",
-        f"Score: {sweep.scale}. {BAND}",
+        titled("Mean over environments and action types, by algorithm", sweep),
+        f"Score: {sweep.scale}. A task is an environment with an action type; joint is left out, "
+        f"as only discrete actions have it. {BAND}" + _same(panels) + steps_note(sweep.cells),
         panels,
     )
 
@@ -108,42 +139,41 @@ def _types(sweep: Sweep) -> Figure:
     """Action types against each other, every run cut to the shortest budget of its task."""
     panels = []
     for a in in_order((c.algorithm for c in sweep.cells), ALGORITHMS):
-        series = []
-        for v in in_order((c.view for c in sweep.where(algorithm=a)), VIEWS):
-            strata = [
-                sweep.scaled(c, _cut(c.curves, c.steps, _shortest(sweep, c)))
-                for c in sweep.where(algorithm=a, view=v)
-                if c.factorization != "joint"
-            ]
-            found = band(strata, f"types/{a}/{v}")
-            series.append(
-                Series(v, view_name(v), found.mean, found.low, found.high, num_runs=found.num_runs)
-            )
-        panels.append(
-            Lines(
-                algorithm_name(a),
-                grid(),
-                tuple(series),
-                "share of the steps",
-                "score",
-                tags={"algorithm": a},
-            )
+        cells = [c for c in sweep.every(algorithm=a) if c.factorization != "joint"]
+        lines = together(
+            {
+                v: [c for c in cells if c.view == v]
+                for v in in_order((c.view for c in cells), VIEWS)
+            },
+            key=lambda cell: (cell.task, cell.factorization, cell.apart),
         )
+        series = [
+            line(v, view_name(v) + lines.words[v], band([_cut(sweep, c) for c in lines.cells[v]]))
+            for v in lines.cells
+        ]
+        title = algorithm_name(a) + lines.title
+        panels.append(
+            Lines(title, grid(), tuple(series), "share of the steps", "score",
+                  tags={"algorithm": a})
+        )  # fmt: skip
     return Figure(
         _name(sweep, "curves-by-action-type"),
         SECTION,
-        "Action types against each other, mean over environments and factorizations",
-        f"Score: {sweep.scale}. Runs that had more steps are cut to the shortest budget of their "
-        f"environment and algorithm; joint is left out, as only discrete actions have it. {BAND}",
+        titled("Action types against each other, mean over environments and factorizations", sweep),
+        f"Score: {sweep.scale}. A task is an environment with a factorization; joint is left out, "
+        "as only discrete actions have it. Runs that had more steps are cut to the shortest budget "
+        f"of their environment and algorithm. {BAND}" + _same(panels),
         tuple(panels),
     )
 
 
-def _shortest(sweep: Sweep, cell: Cell) -> int:
-    return min(c.steps for c in sweep.where(task=cell.task, algorithm=cell.algorithm))
+def _cut(sweep: Sweep, cell: Cell) -> Array:
+    """A cell's curves as if they had ended where the shortest of its task does."""
+    shortest = min(c.steps for c in sweep.every(task=cell.task, algorithm=cell.algorithm))
+    return sweep.scaled(cell, cut(cell.curves, cell.steps, shortest))
 
 
-def _cut(curves: Array, steps: int, shortest: int) -> Array:
+def cut(curves: Array, steps: int, shortest: int) -> Array:
     """Curves as if they had ended earlier, over as many points."""
     if steps == shortest:
         return curves
@@ -152,37 +182,47 @@ def _cut(curves: Array, steps: int, shortest: int) -> Array:
     return np.stack([np.interp(points, shares, curve) for curve in curves])
 
 
-def _environments(sweep: Sweep) -> Iterator[Figure]:
-    for task in sweep.tasks:
-        for v in in_order((c.view for c in sweep.every(task=task)), VIEWS):
-            panels = []
-            for a in in_order((c.algorithm for c in sweep.every(task=task, view=v)), ALGORITHMS):
-                cells = sweep.every(task=task, view=v, algorithm=a)
-                series = []
-                for cell in cells:
-                    found = band([cell.curves], f"environment/{cell.name}")
-                    series.append(
-                        Series(cell.factorization, factorization_name(cell.factorization),
-                               found.mean, found.low, found.high, num_runs=found.num_runs)
-                    )  # fmt: skip
-                panels.append(
-                    Lines(
-                        algorithm_name(a),
-                        grid(max(cell.steps for cell in cells)),
-                        tuple(series),
-                        "environment steps",
-                        "return",
-                        references=_references(cells[0]),
-                        tags={"environment": task, "view": v, "algorithm": a},
-                    )
-                )
-            yield Figure(
-                _name(sweep, "environment", task, v),
-                SECTION,
-                f"{task}, {view_name(v).lower()} actions",
-                f"Mean return of the episodes that ended in each fiftieth of the run. {BAND}",
-                tuple(panels),
+def _environment(sweep: Sweep, cells: Sequence[Cell]) -> Figure:
+    """The returns of one task, against environment steps."""
+    task, view = cells[0].task, cells[0].view
+    panels = []
+    for a in in_order((c.algorithm for c in cells), ALGORITHMS):
+        mine = [cell for cell in cells if cell.algorithm == a]
+        methods = [(cell.factorization, cell.apart) for cell in mine]
+        x = np.unique(np.concatenate([grid(cell.steps) for cell in mine]))
+        series = [_until_its_end(cell, x, dash)
+                  for cell, dash in zip(mine, _dashes(methods), strict=True)]  # fmt: skip
+        panels.append(
+            Lines(
+                algorithm_name(a),
+                x,
+                tuple(series),
+                "environment steps",
+                "return",
+                references=_references(mine[0]),
+                tags={"environment": task, "view": view, "algorithm": a},
             )
+        )
+    return Figure(
+        _name(sweep, "environment", task, view),
+        SECTION,
+        titled(f"{task}, {actions_name(view)}", sweep),
+        "Mean return of the episodes that ended in each fiftieth of the run; a line ends where its "
+        f"runs end. {BAND}" + steps_note(cells),
+        tuple(panels),
+    )
+
+
+def _until_its_end(cell: Cell, x: Array, dash: str) -> Series:
+    """A cell's curve at given steps, nothing beyond its own."""
+    found, own = band([cell.curves]), grid(cell.steps)
+    if x.size > own.size:
+        mean, low, high = (
+            np.interp(x, own, values, left=np.nan, right=np.nan)
+            for values in (found.mean, found.low, found.high)
+        )
+        found = Band(mean, low, high, found.num_runs)
+    return line(cell.factorization, _label((cell.factorization, cell.apart)), found, dash)
 
 
 def _references(cell: Cell) -> tuple[tuple[str, float], ...]:

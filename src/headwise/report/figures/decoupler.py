@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
-from headwise.report.cells import band
+from headwise.report.cells import Band, band
 from headwise.report.decoupler import Decoupler, last_third, smoothed_curve
-from headwise.report.figures.figure import Figure, Lines, Series
+from headwise.report.figures.figure import Figure, Lines
+from headwise.report.figures.together import line
 from headwise.report.names import (
     ALGORITHMS,
     DASHES,
@@ -25,7 +27,7 @@ from headwise.report.sweep import NotMeasuredError
 
 SECTION = "Contextual-Decoupler"
 SMOOTHED = "Return smoothed over episodes as in the paper (0.95 / 0.05)."
-BAND = "Bands: 95 % bootstrap over seeds."
+BAND = "Bands: 95 % intervals of the mean over seeds (Student's); a single seed has none."
 _ESTIMATOR_DASH = {"": "solid", "range": "solid", "grad": "dash", "uniform": "dot"}
 
 
@@ -56,9 +58,21 @@ def _points(runs: Sequence[RunRecord]) -> Array:
     return np.linspace(0, max(run.steps for run in runs), 81)[1:]
 
 
-def _curve(runs: Sequence[RunRecord], points: Array, name: str) -> dict[str, Array | int]:
-    found = band([np.stack([smoothed_curve(run, points) for run in runs])], name)
-    return {"y": found.mean, "low": found.low, "high": found.high, "num_runs": found.num_runs}
+def _curve(
+    runs: Sequence[RunRecord],
+    points: Array,
+    values: Callable[[RunRecord, Array], Array | None] = smoothed_curve,
+) -> Band | None:
+    """The band of what runs have at given steps, nothing beyond where they end."""
+    own = points[points <= min(run.steps for run in runs)]
+    curves = [curve for run in runs if (curve := values(run, own)) is not None]
+    if not curves:
+        return None
+    found, beyond = band([np.stack(curves)]), np.full(points.size - own.size, np.nan)
+    if not found.num_runs:
+        return None
+    mean, low, high = (np.append(end, beyond) for end in (found.mean, found.low, found.high))
+    return Band(mean, low, high, found.num_runs)
 
 
 def _factorial(study: Decoupler) -> Figure:
@@ -69,10 +83,9 @@ def _factorial(study: Decoupler) -> Figure:
         if not runs:
             continue
         label = f"{factorization_name(f)} {estimator}".strip() if f != "shared" else "no mixing"
-        series.append(
-            Series(f, label, dash=_ESTIMATOR_DASH.get(estimator, "dashdot"),
-                   **_curve(runs, points, f"factorial/{study.preset}/{label}"))  # type: ignore[arg-type]
-        )  # fmt: skip
+        dash = _ESTIMATOR_DASH.get(estimator, "dashdot")
+        if (found := _curve(runs, points)) is not None:
+            series.append(line(f, label, found, dash))
     panel = Lines("PPO", points, tuple(series), "environment steps", "smoothed return")
     return Figure(
         slug("decoupler-factorial", study.preset, study.study),
@@ -97,8 +110,8 @@ def _families(study: Decoupler) -> Figure:
                 if not runs:
                     continue
                 label = method_name(a, f) + (f" ({change})" if change else "")
-                curve = _curve(runs, points, f"families/{study.preset}/{a}/{f}/{change}".strip("/"))
-                series.append(Series(f, label, dash=dash, **curve))  # type: ignore[arg-type]
+                if (found := _curve(runs, points)) is not None:
+                    series.append(line(f, label, found, dash))
         panels.append(
             Lines(ALGORITHMS.get(a, a), points, tuple(series), "environment steps",
                   "smoothed return", tags={"algorithm": a})
@@ -129,18 +142,13 @@ def _importance(study: Decoupler) -> Iterator[Figure]:
                     for run in study.runs
                     if (run.factorization, run.estimator, run.critic) == (f, estimator, critic)
                 ]
-                curves = [
-                    c for c in (_metric_curve(r, metric, points) for r in runs) if c is not None
-                ]
-                if not curves:
+                logged = partial(_metric_curve, metric=metric)
+                if not runs or (found := _curve(runs, points, logged)) is None:
                     continue
                 label = f"{factorization_name(f)} {estimator}"
                 label += " offline critic" if critic == "offline" else ""
-                found = band([np.stack(curves)], f"importance/{study.preset}/{label}/{metric}")
                 dash = DASHES[2 * (critic == "offline") + (estimator == "grad")]
-                series.append(
-                    Series(f, label, found.mean, found.low, found.high, dash, found.num_runs)
-                )
+                series.append(line(f, label, found, dash))
         if series:
             panels.append(Lines(title, points, tuple(series), "environment steps", ""))
     if panels:
@@ -154,7 +162,7 @@ def _importance(study: Decoupler) -> Iterator[Figure]:
         )
 
 
-def _metric_curve(run: RunRecord, metric: str, points: Array) -> Array | None:
+def _metric_curve(run: RunRecord, points: Array, metric: str) -> Array | None:
     step, values = run.metric(metric)
     keep = np.isfinite(values)
     return np.interp(points, step[keep], values[keep]) if keep.any() else None
@@ -181,16 +189,12 @@ def _lambdas(study: Decoupler) -> Figure:
             if not any(column.size for column in columns):
                 continue
             label = f"{factorization_name(f)} {estimator}".strip() if f != "shared" else "no mixing"
-            bands = [
-                band([column[:, None]], f"lambda/{study.preset}/{label}/{title}/{i}")
-                for i, column in enumerate(columns)
-            ]
+            bands = [band([column[:, None]]) for column in columns]
             mean, low, high = (
                 np.array([getattr(b, side)[0] for b in bands]) for side in ("mean", "low", "high")
             )
-            dash = _ESTIMATOR_DASH.get(estimator, "dashdot")
-            runs_behind = sum(b.num_runs for b in bands)
-            series.append(Series(f, label, mean, low, high, dash, runs_behind))
+            found = Band(mean, low, high, sum(b.num_runs for b in bands))
+            series.append(line(f, label, found, _ESTIMATOR_DASH.get(estimator, "dashdot")))
         if series:
             panels.append(
                 Lines(title, np.array(lambdas), tuple(series), "lambda of GAE", title, markers=True)

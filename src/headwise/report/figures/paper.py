@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 
 def save(figure: Figure, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Writes NAME.png, NAME.pdf, or both."""
+    """Writes NAME.png, NAME.pdf, or both: once drawn, so that a full disk breaks no drawing."""
     for kind in formats:
         if kind not in FORMATS:
             raise unknown("format of figures", kind, FORMATS)
@@ -57,7 +58,9 @@ def save(figure: Figure, folder: Path, formats: Sequence[str] = FORMATS) -> list
         sheet = _draw(figure)
         paths = [folder / f"{figure.name}.{kind}" for kind in formats]
         for path, kind in zip(paths, formats, strict=True):
-            sheet.savefig(path, dpi=160, metadata=_METADATA[kind])
+            drawn = io.BytesIO()
+            sheet.savefig(drawn, format=kind, dpi=160, metadata=_METADATA[kind])
+            path.write_bytes(drawn.getvalue())
     return paths
 
 
@@ -100,7 +103,7 @@ def _place(sheet: Sheet, figure: Figure, columns: int, rows: int, legend_rows: i
         bottom = above = 0.2 + 0.045 * max(map(len, first.columns))
         between = left
     elif isinstance(first, Intervals):
-        left = between = 1.1
+        left = between = _room(figure)
     bottom += 0.1 + 0.16 * legend_rows if legend_rows else 0.0
     wide = (width - left - right - between * (columns - 1)) / columns
     tall = (height - top - bottom - above * (rows - 1)) / rows
@@ -121,7 +124,16 @@ def _size(figure: Figure, columns: int, rows: int) -> tuple[float, float]:
         tall = max(len(panel.rows) for panel in figure.panels if isinstance(panel, Heat))
         return columns * (1.6 + 0.42 * wide), rows * (1.3 + 0.27 * tall)
     scale = 2.2 if columns == 1 else 1.4 if columns == 2 else 1.0
-    return columns * _WIDTH * scale, rows * _HEIGHT * min(scale, 1.6) + 0.4
+    across = _WIDTH * scale
+    if isinstance(first, Intervals):
+        across = max(across, _room(figure) + 1.4)
+    return columns * across, rows * _HEIGHT * min(scale, 1.6) + 0.4
+
+
+def _room(figure: Figure) -> float:
+    """Inches that the names of a figure's rows take."""
+    names = [dot.label for p in figure.panels if isinstance(p, Intervals) for dot in p.dots]
+    return 0.3 + 0.06 * max(map(len, names), default=0)
 
 
 def _panel(axis: Axes, panel: Panel, first: bool) -> None:
@@ -208,6 +220,8 @@ def _heat(axis: Axes, panel: Heat) -> None:
                 j, i, f"{value:.2f}", ha="center", va="center", fontsize=5.5,
                 color="black" if bright else "white",
             )  # fmt: skip
+        elif panel.texts[i][j]:  # it was run, and no episode has ended
+            axis.text(j, i, "·", ha="center", va="center", fontsize=8)
     axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=60, ha="right", fontsize=6)
     axis.set_yticks(range(len(panel.rows)), panel.rows, fontsize=6)
 

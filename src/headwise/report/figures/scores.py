@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from headwise.report.cells import Cell
+from headwise.report.cells import Band, Cell
 from headwise.report.figures.figure import (
     Dot,
     Figure,
@@ -15,11 +15,11 @@ from headwise.report.figures.figure import (
     Lines,
     Point,
     Scatter,
-    Series,
 )
+from headwise.report.figures.together import counted, counts_note, line, steps_note, titled
 from headwise.report.names import (
     ALGORITHMS,
-    FACTORIZATIONS,
+    DASHES,
     VIEWS,
     algorithm_name,
     factorization_name,
@@ -28,6 +28,7 @@ from headwise.report.names import (
     method_name,
     slug,
     view_name,
+    with_settings,
 )
 from headwise.report.statistics import (
     estimate,
@@ -36,7 +37,7 @@ from headwise.report.statistics import (
     probability_of_improvement,
 )
 from headwise.report.statistics.aggregates import Array
-from headwise.report.sweep import Sweep
+from headwise.report.sweep import Method, Sweep, methods_of
 
 SECTION = "Scores"
 COMPUTE = "Compute"
@@ -55,8 +56,10 @@ def score_figures(sweep: Sweep) -> Iterator[Figure]:
     if not sweep.where():
         return
     yield _intervals(sweep)
-    yield _profiles(sweep)
-    yield _improvement(sweep)
+    if len({(cell.task, cell.view) for cell in sweep.where()}) > 1:
+        yield _profiles(sweep)
+    if any(len(_methods(sweep, a)) > 1 for a in _algorithms(sweep)):
+        yield _improvement(sweep)
     yield _compute(sweep)
 
 
@@ -68,12 +71,25 @@ def _algorithms(sweep: Sweep) -> list[str]:
     return in_order((c.algorithm for c in sweep.where()), ALGORITHMS)
 
 
-def _factorizations(sweep: Sweep, algorithm: str) -> list[str]:
-    return in_order((c.factorization for c in sweep.where(algorithm=algorithm)), FACTORIZATIONS)
+def _methods(sweep: Sweep, algorithm: str) -> list[Method]:
+    return methods_of(sweep.where(algorithm=algorithm))
+
+
+def _lines(sweep: Sweep, algorithm: str) -> dict[Method, Sequence[Cell]]:
+    return {method: sweep.of(algorithm, method) for method in _methods(sweep, algorithm)}
+
+
+def _label(method: Method, words: Mapping[Method, str]) -> str:
+    return with_settings(factorization_name(method[0]), method[1]) + words[method]
 
 
 def _strata(sweep: Sweep, cells: Sequence[Cell]) -> list[Array]:
     return [sweep.scaled(cell, cell.scores) for cell in cells]
+
+
+def _words(sweep: Sweep, word: str, algorithm: str, *methods: Method) -> tuple[str, ...]:
+    """What names the chance behind an interval."""
+    return (word, sweep.study, sweep.variant, algorithm, *("".join(method) for method in methods))
 
 
 def _heatmap(sweep: Sweep) -> Figure:
@@ -84,82 +100,91 @@ def _heatmap(sweep: Sweep) -> Figure:
     ]
     algorithms = in_order((c.algorithm for c in sweep.cells), ALGORITHMS)
     columns = [
-        (a, f)
-        for a in algorithms
-        for f in in_order((c.factorization for c in sweep.every(algorithm=a)), FACTORIZATIONS)
+        (a, f, apart) for a in algorithms for f, apart in methods_of(sweep.every(algorithm=a))
     ]
     values = np.full((len(rows), len(columns)), np.nan)
     texts = [[""] * len(columns) for _ in rows]
-    for i, (task, v) in enumerate(rows):
-        for j, (a, f) in enumerate(columns):
-            for cell in sweep.every(task=task, view=v, algorithm=a, factorization=f):
-                name = f"{task}, {view_name(v).lower()}, {method_name(a, f)}"
-                if not cell.scores.size:
-                    texts[i][j] = f"{name}: no episode has ended"
-                    continue
-                values[i, j] = iqm([sweep.scaled(cell, cell.scores)])
-                raw = cell.scores
-                spread = f" ± {raw.std(ddof=1):.2g}" if raw.size > 1 else ""
-                texts[i][j] = (
-                    f"{name}: score {values[i, j]:.2f}, return {raw.mean():.4g}{spread}, "
-                    f"seeds: {raw.size}"
-                )
+    cells = {(c.task, c.view, c.algorithm, c.factorization, c.apart): c for c in sweep.cells}
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            cell = cells.get((*row, *column))
+            if cell is None:
+                continue
+            name = f"{row[0]}, {view_name(row[1]).lower()}, {method_name(*column)}"
+            if not cell.scores.size:
+                texts[i][j] = f"{name}: no episode has ended"
+                continue
+            values[i, j] = iqm([sweep.scaled(cell, cell.scores)])
+            raw = cell.scores
+            spread = f" ± {raw.std(ddof=1):.2g}" if raw.size > 1 else ""
+            texts[i][j] = (
+                f"{name}: score {values[i, j]:.2f}, return {raw.mean():.4g}{spread}, "
+                f"seeds: {raw.size}, steps: {cell.steps:,}"
+            )
     panel = Heat(
         "Interquartile mean of the final score",
         tuple(f"{task}, {view_name(v).lower()}" for task, v in rows),
-        tuple(method_name(a, f) for a, f in columns),
+        tuple(method_name(*column) for column in columns),
         values,
         tuple(map(tuple, texts)),
         row_tags=tuple({"environment": task, "view": v} for task, v in rows),
-        column_tags=tuple({"algorithm": a, "factorization": f} for a, f in columns),
+        column_tags=tuple({"algorithm": a, "factorization": f} for a, f, _ in columns),
     )
     return Figure(
         _name(sweep, "score-heatmap"),
         SECTION,
-        "Every environment, action type and method",
+        titled("Every environment, action type and method", sweep),
         f"Score: {sweep.scale}. Empty where the pair does not exist or has not been run, a dot "
-        "where no episode has ended.",
+        "where no episode has ended." + steps_note(sweep.cells, ("task", "view")),
         (panel,),
         columns=1,
     )
 
 
 def _intervals(sweep: Sweep) -> Figure:
-    panels = []
+    panels: list[Intervals] = []
+    said: list[str] = []
     for a in _algorithms(sweep):
-        dots = []
-        for f in _factorizations(sweep, a):
-            cells = sweep.where(algorithm=a, factorization=f)
-            rng = generator_for("intervals", sweep.study, sweep.variant, a, f)
+        lines, dots = _lines(sweep, a), []
+        words = counted(lines)
+        said += words.values()
+        for method, cells in lines.items():
+            rng = generator_for(*_words(sweep, "intervals", a, method))
             found = estimate(_strata(sweep, cells), iqm, rng)
             runs = sum(cell.scores.size for cell in cells)
-            dots.append(Dot(f, factorization_name(f), *found, num_runs=runs))
+            dots.append(Dot(method[0], _label(method, words), *found, num_runs=runs))
         panels.append(Intervals(algorithm_name(a), tuple(dots), "IQM score", {"algorithm": a}))
     return Figure(
         _name(sweep, "score-intervals"),
         SECTION,
-        "Interquartile mean over all environments and action types",
-        f"Score: {sweep.scale}. 95 % stratified bootstrap. Joint is over discrete actions only, so "
-        "it is not over the same tasks as the others.",
+        titled("Interquartile mean over environments and action types", sweep),
+        f"Score: {sweep.scale}. 95 % intervals, Student's with the standard error of the "
+        "stratified bootstrap; a single seed has none."
+        + counts_note(said)
+        + steps_note(sweep.where()),
         tuple(panels),
     )
 
 
 def _profiles(sweep: Sweep) -> Figure:
-    panels = []
+    panels: list[Lines] = []
+    said: list[str] = []
     every = np.concatenate(_strata(sweep, sweep.where()))
     low, high = min(0.0, float(np.quantile(every, 0.02))), max(1.0, float(every.max()))
     thresholds = np.linspace(low, high, 61)
     for a in _algorithms(sweep):
-        series = []
-        for f in _factorizations(sweep, a):
-            strata = _strata(sweep, sweep.where(algorithm=a, factorization=f))
-            rng = generator_for("profiles", sweep.study, sweep.variant, a, f)
+        lines, series = _lines(sweep, a), []
+        words = counted(lines)
+        said += words.values()
+        for method, cells in lines.items():
+            strata = _strata(sweep, cells)
+            rng = generator_for(*_words(sweep, "profiles", a, method))
             found = performance_profile(strata, thresholds, rng, samples=1000)
-            series.append(
-                Series(f, factorization_name(f), found.share, found.low, found.high,
-                       num_runs=sum(map(len, strata)))
-            )  # fmt: skip
+            runs = sum(map(len, strata))
+            shown = Band(found.share, found.low, found.high, runs)
+            alike = [other for other in lines if other[0] == method[0]]
+            dash = DASHES[alike.index(method) % len(DASHES)]
+            series.append(line(method[0], _label(method, words), shown, dash))
         panels.append(
             Lines(
                 algorithm_name(a), thresholds, tuple(series), "score", "share of runs above",
@@ -169,8 +194,9 @@ def _profiles(sweep: Sweep) -> Figure:
     return Figure(
         _name(sweep, "performance-profiles"),
         SECTION,
-        "Performance profiles: the share of runs that score more",
-        f"Score: {sweep.scale}. 95 % stratified bootstrap bands.",
+        titled("Performance profiles: the share of runs that score more", sweep),
+        f"Score: {sweep.scale}. Bands: percentiles of the stratified bootstrap (95 %), a little "
+        "narrow with few seeds." + counts_note(said) + steps_note(sweep.where()),
         tuple(panels),
     )
 
@@ -178,25 +204,24 @@ def _profiles(sweep: Sweep) -> Figure:
 def _improvement(sweep: Sweep) -> Figure:
     panels = []
     for a in _algorithms(sweep):
-        kinds = _factorizations(sweep, a)
+        kinds = _methods(sweep, a)
         values = np.full((len(kinds), len(kinds)), np.nan)
         texts = [[""] * len(kinds) for _ in kinds]
+        names = tuple(with_settings(factorization_name(f), apart) for f, apart in kinds)
         for i, ours in enumerate(kinds):
             for j, theirs in enumerate(kinds):
                 pairs = _pairs(sweep, a, ours, theirs)
                 if i == j or not pairs:
                     continue
-                rng = generator_for("improvement", sweep.study, sweep.variant, a, ours, theirs)
+                rng = generator_for(*_words(sweep, "improvement", a, ours, theirs))
                 found = probability_of_improvement(
                     [p for p, _ in pairs], [q for _, q in pairs], rng, samples=1000
                 )
                 values[i, j] = found.value
                 texts[i][j] = (
-                    f"{factorization_name(ours)} beats {factorization_name(theirs)} with "
-                    f"probability {found} over {len(pairs)} tasks"
+                    f"{names[i]} beats {names[j]} with probability {found} over {len(pairs)} tasks"
                 )
-        names = tuple(factorization_name(f) for f in kinds)
-        tags = tuple({"factorization": f} for f in kinds)
+        tags = tuple({"factorization": f} for f, _ in kinds)
         panels.append(
             Heat(algorithm_name(a), names, names, values, tuple(map(tuple, texts)),
                  row_tags=tags, column_tags=tags, tags={"algorithm": a})
@@ -204,18 +229,16 @@ def _improvement(sweep: Sweep) -> Figure:
     return Figure(
         _name(sweep, "probability-of-improvement"),
         SECTION,
-        "The probability that a run of the row beats a run of the column",
-        "On the same task, ties counted half, averaged over the tasks that both have.",
+        titled("The probability that a run of the row beats a run of the column", sweep),
+        "On the same task, ties counted half, averaged over the tasks that both have."
+        + steps_note(sweep.where()),
         tuple(panels),
     )
 
 
-def _pairs(sweep: Sweep, algorithm: str, ours: str, theirs: str) -> list[tuple[Array, Array]]:
-    """Scores of two factorizations on every task that both have."""
-    sides = [
-        {(c.task, c.view): c for c in sweep.where(algorithm=algorithm, factorization=f)}
-        for f in (ours, theirs)
-    ]
+def _pairs(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> list[tuple[Array, Array]]:
+    """Scores of two methods on every task that both have."""
+    sides = [{(c.task, c.view): c for c in sweep.of(algorithm, m)} for m in (ours, theirs)]
     return [
         (sweep.scaled(sides[0][key], sides[0][key].scores),
          sweep.scaled(sides[1][key], sides[1][key].scores))
@@ -225,29 +248,37 @@ def _pairs(sweep: Sweep, algorithm: str, ours: str, theirs: str) -> list[tuple[A
 
 def _compute(sweep: Sweep) -> Figure:
     panels = []
+    lines = {(a, m): sweep.of(a, m) for a in _algorithms(sweep) for m in _methods(sweep, a)}
+    words = counted(lines)
+    scores = {
+        (a, m): estimate(_strata(sweep, cells), iqm, generator_for(*_words(sweep, "compute", a, m)))
+        for (a, m), cells in lines.items()
+    }
     for number, label in COSTS.items():
         points = []
-        for a in _algorithms(sweep):
-            for f in _factorizations(sweep, a):
-                cells = sweep.where(algorithm=a, factorization=f)
-                costs = np.array([cell.number(number) for cell in cells])
-                costs = costs[np.isfinite(costs) & (costs > 0)]
-                if not costs.size:
-                    continue
-                rng = generator_for("compute", sweep.study, sweep.variant, a, f)
-                found = estimate(_strata(sweep, cells), iqm, rng)
-                cost = float(np.exp(np.log(costs).mean()))
-                points.append(
-                    Point(f, method_name(a, f), cost, *found,
-                          tags={"algorithm": a, "factorization": f})
-                )  # fmt: skip
+        for (a, method), cells in lines.items():
+            costs = np.array([cell.number(number) for cell in cells])
+            costs = costs[np.isfinite(costs) & (costs > 0)]
+            if not costs.size:
+                continue
+            points.append(
+                Point(
+                    method[0],
+                    method_name(a, *method) + words[a, method],
+                    float(np.exp(np.log(costs).mean())),
+                    *scores[a, method],
+                    tags={"algorithm": a, "factorization": method[0]},
+                )
+            )
         panels.append(Scatter(label.capitalize(), tuple(points), label, "IQM score"))
     return Figure(
         _name(sweep, "compute-versus-score"),
         COMPUTE,
-        "What a factorization costs and what it gives",
+        titled("What a factorization costs and what it gives", sweep),
         f"Score: {sweep.scale}. Costs are geometric means over tasks, measured in training; times "
-        "are a member's share of its population, so only runs packed alike compare.",
+        "are a member's share of its population, so only runs packed alike compare."
+        + counts_note(words.values())
+        + steps_note(sweep.where(), ("task", "view")),
         tuple(panels),
         columns=2,
     )

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headwise.averages import interquartile_mean
 from headwise.errors import ConfigError
 
 Array: TypeAlias = NDArray[np.float64]
@@ -44,10 +45,7 @@ def strata_of(scores: ArrayLike | Sequence[ArrayLike]) -> list[Array]:
 
 def iqm(strata: Strata) -> Array:
     """The interquartile mean: the mean of the middle half of all runs of all tasks."""
-    pooled = np.sort(np.concatenate(strata, axis=-1), axis=-1)
-    cut = int(0.25 * pooled.shape[-1])
-    middle: Array = pooled[..., cut : pooled.shape[-1] - cut].mean(axis=-1)
-    return middle
+    return interquartile_mean(np.concatenate(strata, axis=-1))
 
 
 def mean(strata: Strata) -> Array:

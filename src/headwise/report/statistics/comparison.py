@@ -13,6 +13,7 @@ from scipy import special
 
 from headwise.errors import ConfigError
 from headwise.report.statistics.aggregates import Array
+from headwise.report.statistics.contrasts import Contrast, contrast
 
 
 class Comparison(NamedTuple):
@@ -32,14 +33,7 @@ class Comparison(NamedTuple):
 def welch(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> Comparison:
     """Welch's test of two sets of runs that need not spread alike, (..., n) and (..., m)."""
     a, b = _runs(ours), _runs(theirs)
-    share_a = a.var(axis=-1, ddof=1) / a.shape[-1]
-    share_b = b.var(axis=-1, ddof=1) / b.shape[-1]
-    error = np.sqrt(share_a + share_b)
-    spread = share_a**2 / (a.shape[-1] - 1) + share_b**2 / (b.shape[-1] - 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        df = np.where(spread > 0, (share_a + share_b) ** 2 / spread, a.shape[-1] + b.shape[-1] - 2)
-    difference = a.mean(axis=-1) - b.mean(axis=-1)
-    return _test(difference, error, df, cohens_d(a, b), confidence)
+    return _test(contrast([a, b], [1.0, -1.0]), cohens_d(a, b), confidence)
 
 
 def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> Comparison:
@@ -51,18 +45,20 @@ def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> C
             got=f"{a.shape[-1]} and {b.shape[-1]}",
             fix="Use welch, or keep the seeds that both have.",
         )
-    gaps = a - b
-    error = gaps.std(axis=-1, ddof=1) / np.sqrt(gaps.shape[-1])
-    df = np.full(gaps.shape[:-1], gaps.shape[-1] - 1.0)
-    return _test(gaps.mean(axis=-1), error, df, cohens_d(a, b), confidence)
+    return _test(contrast([a - b]), cohens_d(a, b), confidence)
 
 
 def cohens_d(ours: ArrayLike, theirs: ArrayLike) -> Array:
     """The difference of means over the pooled standard deviation; infinite where nothing varies."""
     a, b = _runs(ours), _runs(theirs)
-    freedom = a.shape[-1] + b.shape[-1] - 2
-    squares = (a.shape[-1] - 1) * a.var(axis=-1, ddof=1) + (b.shape[-1] - 1) * b.var(-1, ddof=1)
-    return _ratio(a.mean(axis=-1) - b.mean(axis=-1), np.sqrt(squares / freedom))
+    return _ratio(a.mean(axis=-1) - b.mean(axis=-1), pooled_sd(a, b))
+
+
+def pooled_sd(ours: Array, theirs: Array) -> Array:
+    """The standard deviation of both sides around the mean of each."""
+    n, m = ours.shape[-1], theirs.shape[-1]
+    squares = (n - 1) * ours.var(axis=-1, ddof=1) + (m - 1) * theirs.var(axis=-1, ddof=1)
+    return np.asarray(np.sqrt(squares / (n + m - 2)))
 
 
 def holm(p_values: ArrayLike) -> Array:
@@ -86,19 +82,10 @@ def _runs(values: ArrayLike) -> Array:
     return runs
 
 
-def _test(difference: Array, error: Array, df: Array, d: Array, confidence: float) -> Comparison:
-    t = _ratio(difference, error)
-    p = 2.0 * special.stdtr(df, -np.abs(t))
-    reach = special.stdtrit(df, 0.5 + confidence / 2.0) * error
-    return Comparison(
-        np.asarray(difference),
-        np.asarray(difference - reach),
-        np.asarray(difference + reach),
-        t,
-        np.asarray(df),
-        np.asarray(p),
-        d,
-    )
+def _test(found: Contrast, d: Array, confidence: float) -> Comparison:
+    t = _ratio(found.value, found.error)
+    p = 2.0 * special.stdtr(found.df, -np.abs(t))
+    return Comparison(found.value, *found.interval(confidence), t, found.df, np.asarray(p), d)
 
 
 def _ratio(difference: Array, scale: Array) -> Array:

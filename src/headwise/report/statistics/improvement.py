@@ -26,7 +26,10 @@ def probability_of_improvement(
     samples: int = SAMPLES,
     confidence: float = CONFIDENCE,
 ) -> Estimate:
-    """P(ours > theirs), ties counted half, averaged over tasks (the Mann-Whitney statistic)."""
+    """P(ours > theirs), ties counted half, averaged over tasks (the Mann-Whitney statistic).
+
+    The interval has percentiles of bootstrap samples; with a single run somewhere there is none.
+    """
     strata, others = strata_of(ours), strata_of(theirs)
     if len(strata) != len(others):
         raise ConfigError(
@@ -42,4 +45,6 @@ def probability_of_improvement(
         drawn += (weighted * draw_counts(other.size, rng, samples)).sum(-1) / (
             wins.size * len(strata)
         )
-    return Estimate(value, *interval(drawn, confidence))
+    if min(part.size for part in (*strata, *others)) < 2:
+        return Estimate(value, float("nan"), float("nan"))
+    return Estimate(value, *map(float, interval(drawn, confidence)))

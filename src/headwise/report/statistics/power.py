@@ -1,35 +1,52 @@
-"""How many seeds would settle a comparison: the power of Welch's test.
+"""How many seeds would settle a comparison: the power of the tests that decide.
 
-Two sides of n runs each differ by `difference`; the test is two-sided at level alpha. Power is the
-probability that it comes out significant.
+Power is the probability that a two-sided test at level alpha shows a true difference as
+significant. A test of many at once, as in Holm's table, is one at alpha over their number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
+
+from headwise.report.statistics.aggregates import Array
 
 MOST_SEEDS = 100_000
 """Beyond this a difference is called too small to settle."""
-_SHARES = (np.arange(2000) + 0.5) / 2000
-"""Where the distribution of the spread is looked at."""
+_MANY = (np.arange(2000) + 0.5) / 2000
+"""Where the distribution of one spread is looked at ..."""
+_SOME = (np.arange(60) + 0.5) / 60
+"""... and of each of two."""
 
 
 def power_of_welch(
     num_seeds: float, difference: float, sd_ours: float, sd_theirs: float, alpha: float = 0.05
 ) -> float:
-    """The probability that n seeds a side show a true difference as significant."""
-    share_ours, share_theirs = sd_ours**2 / num_seeds, sd_theirs**2 / num_seeds
-    error = np.sqrt(share_ours + share_theirs)
-    if error == 0.0:
+    """The probability that n seeds a side show a true difference, by Welch's test.
+
+    The test counts degrees of freedom from the spreads that it sees, and with few seeds these are
+    anything: so the mean goes over what both may be.
+    """
+    if sd_ours == sd_theirs == 0.0:
         return 1.0 if difference else alpha
-    df = (num_seeds - 1) * error**4 / (share_ours**2 + share_theirs**2)
-    reach = special.stdtrit(df, 1.0 - alpha / 2.0)
-    shift = abs(difference) / error
-    # The non-central t as a mean over its denominator: scipy's own fails at large differences.
-    bars = reach * np.sqrt(2.0 * special.gammaincinv(df / 2.0, _SHARES) / df)
-    # The other tail, significant in the wrong direction, is part of a two-sided test's power.
-    return float(np.mean(special.ndtr(shift - bars) + special.ndtr(-shift - bars)))
+    df = num_seeds - 1.0
+    ours, theirs = (sd**2 / num_seeds * _spreads(df, _SOME) for sd in (sd_ours, sd_theirs))
+    squares = ours[:, None] ** 2 + theirs**2
+    seen = ours[:, None] + theirs
+    error = np.sqrt((sd_ours**2 + sd_theirs**2) / num_seeds)
+    return _power(difference / error, np.sqrt(seen) / error, df * seen**2 / squares, alpha)
+
+
+def power_of_paired(num_seeds: float, difference: float, sd: float, alpha: float = 0.05) -> float:
+    """The same of the paired test, of n pairs whose differences spread by `sd`."""
+    if sd == 0.0:
+        return 1.0 if difference else alpha
+    df = num_seeds - 1.0
+    shift = difference * np.sqrt(num_seeds) / sd
+    return _power(shift, np.sqrt(_spreads(df, _MANY)), df, alpha)
 
 
 def seeds_needed(
@@ -40,15 +57,37 @@ def seeds_needed(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> int | None:
-    """The fewest seeds a side that reach a power, None if more than `MOST_SEEDS`.
+    """The fewest seeds a side with which Welch's test has a power, None if above `MOST_SEEDS`.
 
     Judged by a difference and spreads that were themselves measured, it is a guide, not a promise.
     """
+    return _fewest(lambda n: power_of_welch(n, difference, sd_ours, sd_theirs, alpha) >= power)
 
-    def enough(num_seeds: int) -> bool:
-        return power_of_welch(num_seeds, difference, sd_ours, sd_theirs, alpha) >= power
 
-    if difference == 0.0 or not enough(MOST_SEEDS):
+def pairs_needed(
+    difference: float, sd: float, *, power: float = 0.8, alpha: float = 0.05
+) -> int | None:
+    """The same of the paired test: how many seeds that both sides have."""
+    return _fewest(lambda n: power_of_paired(n, difference, sd, alpha) >= power)
+
+
+def _spreads(df: float, shares: Array) -> Array:
+    """Quantiles of a sample's variance over the true one."""
+    return np.asarray(2.0 * special.gammaincinv(df / 2.0, shares) / df)
+
+
+def _power(shift: float, seen: Array, df: ArrayLike, alpha: float) -> float:
+    """The mean over what error may be seen, as a share of the true one.
+
+    A mean over the denominator of the non-central t: scipy's own fails at large differences.
+    """
+    bars = special.stdtrit(df, 1.0 - alpha / 2.0) * seen
+    # The other tail, significant in the wrong direction, is part of a two-sided test's power.
+    return float(np.mean(special.ndtr(shift - bars) + special.ndtr(-shift - bars)))
+
+
+def _fewest(enough: Callable[[int], bool]) -> int | None:
+    if not enough(MOST_SEEDS):
         return None
     low, high = 1, 2
     while not enough(high):

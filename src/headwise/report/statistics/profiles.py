@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headwise.report.statistics.aggregates import Array, strata_of
-from headwise.report.statistics.bootstrap import CONFIDENCE, SAMPLES, draw_counts
+from headwise.report.statistics.bootstrap import CONFIDENCE, SAMPLES, draw_counts, interval
 
 
 class Profile(NamedTuple):
-    """The share of runs above each threshold, with a band, all (thresholds,)."""
+    """The share of runs above each threshold, with a band, all (thresholds,).
+
+    The band is NaN where a task has a single run.
+    """
 
     thresholds: Array
     share: Array
@@ -38,6 +41,6 @@ def performance_profile(
         above = (part[:, None] > levels).astype(np.float64)
         share += above.mean(axis=0) / len(strata)
         drawn += draw_counts(part.size, rng, samples) @ above / (part.size * len(strata))
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(drawn, [tail, 1.0 - tail], axis=0)
-    return Profile(levels, share, low, high)
+    if min(part.size for part in strata) < 2:
+        return Profile(levels, share, *np.full((2, levels.size), np.nan))
+    return Profile(levels, share, *interval(drawn, confidence))

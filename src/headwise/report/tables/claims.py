@@ -36,7 +36,8 @@ def claims_table(entries: Sequence[Entry]) -> Table:
         "Claims ledger",
         "A claim holds if our 95 % interval lies within the values for which it is true, does not "
         "hold if it lies outside, and is undecided across the border. Runs of less than 30 % of "
-        "the paper's steps, or not on all environments that a claim is about, do not count.",
+        "the paper's steps, or not on all environments that a claim is about, do not count. "
+        "At unequal steps: the two sides had different budgets, as in the paper.",
         (
             "claim", "settings", "verdict", "paper", "ours", "95 % interval", "seeds", "note",
             "we measure", "true for",
@@ -59,6 +60,7 @@ def runs_table(stores: Sequence[Store]) -> Table:
                 len(store.runs),
                 store.num_planned,
                 len(store.failures),
+                store.num_beside,
                 sum(bool(run.result.get("diverged")) for run in store),
                 steps,
                 round(seconds, 1),
@@ -68,9 +70,11 @@ def runs_table(stores: Sequence[Store]) -> Table:
         "runs",
         "Runs",
         "Studies in this report",
-        "Time is that of single runs: each one's share of the population it was trained in.",
-        ("study", "what it asks", "finished", "planned", "failed", "diverged", "environment steps",
-         "seconds"),
+        "Time is that of single runs: each one's share of the population it was trained in. Left "
+        "out are runs that are in the folder and not in the study's plan, as it was before its "
+        "file or its arguments changed: `headwise report --all-runs` counts them in.",
+        ("study", "what it asks", "finished", "planned", "failed", "left out", "diverged",
+         "environment steps", "seconds"),
         tuple(rows),
     )  # fmt: skip
 

@@ -77,8 +77,9 @@ def _significance(study: Decoupler) -> Table:
     for (config, base, metric, ours, theirs), test, p in zip(found, tests, adjusted, strict=True):
         paper = SIGNIFICANCE.get((*config, metric)) if base[0] != "shared" else None
         wanted = seeds_needed(
-            float(test.difference), float(ours.std(ddof=1)), float(theirs.std(ddof=1))
-        )
+            float(test.difference), float(ours.std(ddof=1)), float(theirs.std(ddof=1)),
+            alpha=0.05 / len(found),
+        )  # fmt: skip
         rows.append(
             (
                 f"{_label(config)} minus {_label(base)}",
@@ -91,7 +92,7 @@ def _significance(study: Decoupler) -> Table:
                 float(p),
                 None if paper is None else paper.difference,
                 None if paper is None else paper.d,
-                "> 100,000" if wanted is None else wanted,
+                None if p < 0.05 else "> 100,000" if wanted is None else wanted,
             )
         )
     return Table(
@@ -99,10 +100,11 @@ def _significance(study: Decoupler) -> Table:
         SECTION,
         f"What differs in the factorial study, {study.title}",
         f"Welch's two-sided test; p (Holm) is corrected for all {len(rows)} comparisons of the "
-        "table. Seeds: how many a side would show a difference as large as this with power 0.8.",
+        "table. Seeds to settle, where it is not below 0.05: with how many a side the same test at "
+        "the level of all comparisons would show a difference as large as this, with power 0.8.",
         (
             "comparison", "metric", "difference", "95 % interval", "t", "Cohen's d", "p",
-            "p (Holm)",            "paper's difference", "paper's d", "seeds",
+            "p (Holm)",            "paper's difference", "paper's d", "seeds to settle",
         ),
         tuple(rows),
     )  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 import traceback as tracebacks
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol, TypeAlias
 
 from headwise.registry import Registry
@@ -79,6 +78,8 @@ class ExecutorSettings:
     """Whether results come with a checkpoint of the trained agent."""
     products: Products = "float32"
     """What products are rounded to; workers that are processes of their own must be told."""
+    imports: tuple[str, ...] = ()
+    """What such workers must load before they train; see `headwise.study.imports`."""
 
 
 class Executor(Protocol):
@@ -91,12 +92,7 @@ class Executor(Protocol):
     def __enter__(self) -> Executor:
         """Starts the workers."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stops them, whatever they are doing."""
 
     def run(self, source: Source) -> Iterator[Event]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 
 from headwise.study.executors.base import (
     Crashed,
@@ -27,12 +26,7 @@ class InlineExecutor:
     def __enter__(self) -> InlineExecutor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         return None
 
     def run(self, source: Source) -> Iterator[Event]:

@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 from typing import Any
 
+from headwise.cores import usable_cores
 from headwise.errors import ConfigError
 from headwise.study.executors.base import (
     Crashed,
@@ -28,6 +28,7 @@ from headwise.study.executors.base import (
     Stepped,
     executors,
 )
+from headwise.study.imports import check_imports, load_imports
 from headwise.study.planner import Pack
 
 _NEWS_EVERY = 0.5
@@ -42,8 +43,7 @@ class LocalExecutor:
 
     def __init__(self, settings: ExecutorSettings) -> None:
         self.settings = settings
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-        self.num_workers = settings.workers or cores or os.cpu_count() or 1
+        self.num_workers = settings.workers or usable_cores()
         if settings.device != "cpu":
             raise ConfigError(
                 "processes gain nothing on one accelerator",
@@ -51,17 +51,13 @@ class LocalExecutor:
                 allowed="cpu",
                 fix="Use the executor `streams` for it.",
             )
+        check_imports(settings.imports)
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> LocalExecutor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.end()
         self._workers.clear()
@@ -94,8 +90,9 @@ class _Worker:
 
     def __init__(self, settings: ExecutorSettings) -> None:
         self.connection, theirs = _CONTEXT.Pipe()
+        # No daemon, which could not have children: an environment may be run in processes too.
         self.process = _CONTEXT.Process(
-            target=_work, args=(theirs, settings), name="headwise-worker", daemon=True
+            target=_work, args=(theirs, settings), name="headwise-worker"
         )
         self.process.start()
         theirs.close()  # so that the end of the process is the end of the connection
@@ -136,6 +133,8 @@ class _Worker:
 def _work(connection: Connection, settings: ExecutorSettings) -> None:
     """What a worker process does until its driver goes away."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    # This process was spawned; those of an environment begin as they do elsewhere on this system.
+    multiprocessing.set_start_method(None, force=True)
     threading.Thread(target=_end_with_driver, daemon=True).start()
     import torch
 
@@ -159,6 +158,7 @@ def _work(connection: Connection, settings: ExecutorSettings) -> None:
 
         answer: tuple[str, Any]
         try:
+            load_imports(settings.imports)
             results = train_pack(
                 pack,
                 settings.thresholds,

@@ -10,7 +10,6 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any
 
 from headwise.errors import ConfigError
@@ -23,6 +22,7 @@ from headwise.study.executors.base import (
     Source,
     executors,
 )
+from headwise.study.imports import check_imports, load_imports
 from headwise.study.planner import Pack
 
 
@@ -33,6 +33,7 @@ class RayExecutor:
     def __init__(self, settings: ExecutorSettings) -> None:
         self.settings = settings
         self._ray = _import_ray()
+        check_imports(settings.imports)
         self._began = False
         self._task: Any = None
 
@@ -58,12 +59,7 @@ class RayExecutor:
         self._task = ray.remote(_train).options(max_retries=0, **needs)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._began:  # a cluster that the user had already goes on
             self._ray.shutdown()
 
@@ -141,6 +137,7 @@ def _train(pack: Pack, settings: ExecutorSettings) -> Event:
     torch.set_num_threads(1)
     set_products(settings.products)
     try:
+        load_imports(settings.imports)
         results = train_pack(
             pack,
             settings.thresholds,

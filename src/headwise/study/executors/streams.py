@@ -12,7 +12,6 @@ import gc
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 
 import torch
 
@@ -65,12 +64,7 @@ class StreamsExecutor:
         gc.freeze()  # what is there already need not be looked through before every training
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._aside.shutdown()
         gc.unfreeze()
 

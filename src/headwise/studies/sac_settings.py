@@ -11,8 +11,14 @@ CoopPush and Lander with a fifth. All else is as in the paper's sweep.
 
 from dataclasses import replace
 
+from headwise.studies.paper import (
+    FACTORIZATIONS,
+    cells,
+    smaller,
+    with_budgets,
+    with_hyperparameters,
+)
 from headwise.study import Study
-from paper import FACTORIZATIONS, cells, smaller, with_budgets, with_hyperparameters
 
 PART = {"platform": 1, "shoot-dep": 2, "push": 5, "lander": 5}
 """What the steps of the paper's sweep are divided by."""

@@ -7,13 +7,17 @@ gets every lambda. Lambda is a setting of each member, so a critic's runs of all
 can train in one population.
 """
 
-from decoupler_cells import ppo_cell
-
-from headwise.algorithms.presets import Preset
+from headwise.algorithms.presets import Estimator, Preset
+from headwise.studies._decoupler_cells import ppo_cell
 from headwise.study import Study
 
 LAMBDAS = (0.0, 0.5, 0.9, 0.95, 1.0)
-CELLS = (("shared", "uniform"), ("vdn", "uniform"), ("vdn", "range"), ("qplex", "grad"))
+CELLS: tuple[tuple[str, Estimator], ...] = (
+    ("shared", "uniform"),
+    ("vdn", "uniform"),
+    ("vdn", "range"),
+    ("qplex", "grad"),
+)
 
 
 def make(preset: Preset = "sound", seeds: int = 8, smoke: bool = False) -> Study:

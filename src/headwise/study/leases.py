@@ -1,10 +1,10 @@
-"""Claims: who works on what, when several runners share a folder.
+"""Leases: who works on what, when several runners share a folder.
 
-A runner has a file of its own that it touches now and then, and a claim is a file that names a
-runner. A claim counts for as long as its runner lives: on the same machine the system is asked, and
+A runner has a file of its own that it touches now and then, and a lease is a file that names a
+runner. A lease counts for as long as its runner lives: on the same machine the system is asked, and
 a runner elsewhere is given up when its file has not been touched for a while.
 
-Claims only save work. If two runners did work on one run, both would get the same result, and the
+Leases only save work. If two runners did work on one run, both would get the same result, and the
 store takes the first.
 """
 
@@ -18,41 +18,42 @@ import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 
 from headwise.study.files import disk_troubles, unique
 
 HEARTBEAT = 10.0
 """Seconds between two signs of life."""
-LEASE = 60.0
+PATIENCE = 60.0
 """Seconds without one after which a runner elsewhere is given up."""
 _NAMELESS = 5.0
-"""Seconds that a claim may be without a name: its runner was killed in the act of writing it."""
+"""Seconds that a lease may be without a name: its runner was killed in the act of writing it."""
 
 
-class Claims:
-    """The claims of one runner in a study's folder; a context manager.
+class Leases:
+    """The leases of one runner in a study's folder; a context manager.
 
     Args:
         folder: The study's folder.
         heartbeat: Seconds between two signs of life.
-        lease: Seconds without one after which another runner is given up.
+        patience: Seconds without one after which another runner is given up.
     """
 
-    def __init__(self, folder: Path, heartbeat: float = HEARTBEAT, lease: float = LEASE) -> None:
+    def __init__(
+        self, folder: Path, heartbeat: float = HEARTBEAT, patience: float = PATIENCE
+    ) -> None:
         self.folder = folder
         self.token = unique(platform.node() or "runner")
-        self._claims = folder / ".claims"
+        self._leases = folder / ".leases"
         self._runners = folder / ".runners"
         self._mine = self._runners / self.token
         self._held: set[str] = set()
-        self._heartbeat, self._lease = heartbeat, lease
+        self._heartbeat, self._patience = heartbeat, patience
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._live, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> Claims:
+    def __enter__(self) -> Leases:
         with disk_troubles(self.folder):
-            self._claims.mkdir(parents=True, exist_ok=True)
+            self._leases.mkdir(parents=True, exist_ok=True)
             self._runners.mkdir(exist_ok=True)
             identity = {"machine": _machine(), "pid": os.getpid(), "started": _started(os.getpid())}
             self._mine.write_text(json.dumps(identity))
@@ -60,12 +61,7 @@ class Claims:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
         for run_id in list(self._held):
@@ -73,10 +69,10 @@ class Claims:
         self._mine.unlink(missing_ok=True)
 
     def take(self, run_id: str) -> bool:
-        """Claims a run; False if a runner that lives has it."""
+        """Takes a lease on a run; False if a runner that lives has one."""
         if run_id in self._held:
             return True
-        path = self._claims / run_id
+        path = self._leases / run_id
         with disk_troubles(self.folder):
             while True:
                 try:
@@ -95,7 +91,7 @@ class Claims:
     def release(self, run_id: str) -> None:
         """Lets go of a run."""
         self._held.discard(run_id)
-        path = self._claims / run_id
+        path = self._leases / run_id
         with contextlib.suppress(OSError):
             if path.read_text() == self.token:
                 path.unlink()
@@ -104,7 +100,7 @@ class Claims:
         """Those runs that other runners, alive, are working on."""
         held = []
         for run_id in run_ids:
-            token = _text(self._claims / run_id)
+            token = _text(self._leases / run_id)
             if token is not None and token != self.token and self._alive(token):
                 held.append(run_id)
         return held
@@ -117,7 +113,7 @@ class Claims:
                 os.utime(self._mine)
 
     def _take_from_the_dead(self, path: Path) -> bool:
-        """Removes a claim whose runner is dead; False if it lives."""
+        """Removes a lease whose runner is dead; False if it lives."""
         token = _text(path)
         if token is None:
             return True  # it has just been released
@@ -134,7 +130,7 @@ class Claims:
             return True
         if _text(moved) != token:
             with contextlib.suppress(OSError):
-                os.link(moved, path)  # that was a new claim: back with it
+                os.link(moved, path)  # that was a new lease: back with it
         moved.unlink(missing_ok=True)
         return True
 
@@ -146,11 +142,11 @@ class Claims:
         try:
             identity = json.loads(text)
         except ValueError:
-            return self._age(path) < self._lease
+            return self._age(path) < self._patience
         if identity["machine"] == _machine():
             started = _started(identity["pid"])
             return started is not None and started == identity["started"]
-        return self._age(path) < self._lease
+        return self._age(path) < self._patience
 
     def _age(self, path: Path) -> float:
         """Seconds since a file was touched, by the clock of the disk it is on."""
@@ -165,11 +161,11 @@ class Claims:
             return time.time() - touched
 
     def _bury_the_dead(self) -> None:
-        """Removes the files of runners that are gone, and their claims with them."""
+        """Removes the files of runners that are gone, and their leases with them."""
         for path in self._runners.iterdir():
             if not self._alive(path.name):
                 path.unlink(missing_ok=True)
-        for path in self._claims.iterdir():
+        for path in self._leases.iterdir():
             if path.name.startswith("."):
                 path.unlink(missing_ok=True)
             else:

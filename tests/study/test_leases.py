@@ -1,4 +1,4 @@
-"""Claims: one runner for each run, and none for the dead."""
+"""Leases: one runner for each run, and none for the dead."""
 
 import json
 import os
@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from headwise.study.claims import Claims
+from headwise.study.leases import Leases
 
 
-def test_a_claim_is_exclusive_and_can_be_given_back(tmp_path):
-    with Claims(tmp_path) as one, Claims(tmp_path) as two:
+def test_a_lease_is_exclusive_and_can_be_given_back(tmp_path):
+    with Leases(tmp_path) as one, Leases(tmp_path) as two:
         assert one.take("a")
         assert one.take("a")
         assert not two.take("a")
@@ -26,17 +26,17 @@ def test_a_claim_is_exclusive_and_can_be_given_back(tmp_path):
 
 
 def test_leaving_lets_go_of_everything(tmp_path):
-    with Claims(tmp_path) as one:
+    with Leases(tmp_path) as one:
         one.take("a")
-    assert list((tmp_path / ".claims").iterdir()) == []
+    assert list((tmp_path / ".leases").iterdir()) == []
     assert list((tmp_path / ".runners").iterdir()) == []
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from headwise.study.claims import Claims
-Claims(Path(sys.argv[1])).__enter__().take("a")
+from headwise.study.leases import Leases
+Leases(Path(sys.argv[1])).__enter__().take("a")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -44,26 +44,26 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_killed_runner_of_this_machine_is_succeeded_at_once(tmp_path):
     done = subprocess.run([sys.executable, "-c", KILLED, tmp_path], check=False)
     assert done.returncode == -9
-    assert (tmp_path / ".claims" / "a").exists()
-    with Claims(tmp_path) as heir:
+    assert (tmp_path / ".leases" / "a").exists()
+    with Leases(tmp_path) as heir:
         assert heir.take("a")
 
 
 def test_a_number_of_a_process_that_is_used_again_is_no_sign_of_life(tmp_path):
-    with Claims(tmp_path) as mine:
+    with Leases(tmp_path) as mine:
         dead = tmp_path / ".runners" / "dead"
         identity = json.loads((tmp_path / ".runners" / mine.token).read_text())
         dead.write_text(json.dumps({**identity, "started": "12345"}))
-        (tmp_path / ".claims" / "a").write_text("dead")
+        (tmp_path / ".leases" / "a").write_text("dead")
         assert mine.take("a")
 
 
 @pytest.mark.parametrize(("silent_for", "taken"), [(5.0, False), (500.0, True)])
 def test_a_runner_elsewhere_is_given_up_when_it_has_been_silent(tmp_path, silent_for, taken):
-    with Claims(tmp_path, lease=60.0) as mine:
+    with Leases(tmp_path, patience=60.0) as mine:
         other = tmp_path / ".runners" / "elsewhere"
         other.write_text(json.dumps({"machine": "another", "pid": 1, "started": "1"}))
-        (tmp_path / ".claims" / "a").write_text("elsewhere")
+        (tmp_path / ".leases" / "a").write_text("elsewhere")
         then = time.time() - silent_for
         os.utime(other, (then, then))
         assert mine.held_elsewhere(["a"]) == ([] if taken else ["a"])
@@ -71,7 +71,7 @@ def test_a_runner_elsewhere_is_given_up_when_it_has_been_silent(tmp_path, silent
 
 
 def test_a_runner_gives_signs_of_life(tmp_path):
-    with Claims(tmp_path, heartbeat=0.05) as mine:
+    with Leases(tmp_path, heartbeat=0.05) as mine:
         path = tmp_path / ".runners" / mine.token
         os.utime(path, (0, 0))
         deadline = time.monotonic() + 5.0
@@ -80,9 +80,9 @@ def test_a_runner_gives_signs_of_life(tmp_path):
             time.sleep(0.01)
 
 
-def test_a_claim_without_a_name_lapses(tmp_path):
-    with Claims(tmp_path) as mine:
-        path = tmp_path / ".claims" / "a"
+def test_a_lease_without_a_name_lapses(tmp_path):
+    with Leases(tmp_path) as mine:
+        path = tmp_path / ".leases" / "a"
         path.write_text("")
         assert not mine.take("a")  # someone may be about to write a name
         then = time.time() - 60.0
@@ -91,12 +91,12 @@ def test_a_claim_without_a_name_lapses(tmp_path):
 
 
 def test_of_many_heirs_one_inherits(tmp_path):
-    heirs = [Claims(tmp_path) for _ in range(8)]
+    heirs = [Leases(tmp_path) for _ in range(8)]
     for heir in heirs:
         heir.__enter__()
     for round_ in range(20):
         name = f"run{round_}"
-        (tmp_path / ".claims" / name).write_text("dead")
+        (tmp_path / ".leases" / name).write_text("dead")
         start, got = threading.Barrier(len(heirs)), []
 
         def inherit(heir, name=name, start=start, got=got):
@@ -110,7 +110,7 @@ def test_of_many_heirs_one_inherits(tmp_path):
         for thread in threads:
             thread.join()
         assert len(got) >= 1
-        owner = (tmp_path / ".claims" / name).read_text()
+        owner = (tmp_path / ".leases" / name).read_text()
         assert owner in [heir.token for heir in got]
     for heir in heirs:
         heir.__exit__(None, None, None)

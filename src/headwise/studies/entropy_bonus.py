@@ -12,8 +12,8 @@ paid for the entropy of the Gaussians behind its numbers (0.05 in the paper's sw
 
 from dataclasses import replace
 
+from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Cell, Study
-from paper import cells, smaller, with_budgets, with_hyperparameters
 
 PAYS_ENTROPY = {
     ("shoot-dep", "discrete", "vdn"),

@@ -10,8 +10,8 @@ nothing is learnt in so few steps, and nothing of it is judged but the times.
 
 from dataclasses import replace
 
+from headwise.studies.paper import cells, smaller, with_hyperparameters
 from headwise.study import Cell, Study
-from paper import cells, smaller, with_hyperparameters
 
 ROLLOUTS = 2
 """Rollouts of PPO; the first update does not count."""

@@ -11,15 +11,15 @@ target entropy. The label `change` sets them apart.
 """
 
 from dataclasses import replace
-
-from decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS, ppo_cell
+from typing import Any
 
 from headwise.algorithms.dqn import DQN
-from headwise.algorithms.presets import Preset, decoupler_factorization
+from headwise.algorithms.presets import Estimator, Preset, decoupler_factorization
 from headwise.algorithms.sac import SAC
+from headwise.studies._decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS, ppo_cell
 from headwise.study import Cell, Study
 
-OFF_POLICY = {
+OFF_POLICY: dict[str, Any] = {
     "hidden": (64, 64),
     "lr": 1e-3,
     "gamma": 0.99,
@@ -29,21 +29,26 @@ OFF_POLICY = {
     "updates_per_step": 1 / 16,
 }
 """As the authors' runner had it: an update for each step of its 16 environments."""
-PPO_CELLS = (("shared", "uniform"), ("vdn", "range"), ("qplex", "grad"))
-SAC_SETTINGS = {
+PPO_CELLS: tuple[tuple[str, Estimator], ...] = (
+    ("shared", "uniform"),
+    ("vdn", "range"),
+    ("qplex", "grad"),
+)
+SAC_SETTINGS: dict[str, Any] = {
     **OFF_POLICY,
     "target_entropy": 0.1,
     "entropy_bonus": "whole",
     "actor_gradient": "straight_through",
     "activation": "tanh",
 }
-OTHER_CELLS = (  # a config, its critics, and how it departs from the paper
+OTHER_CELLS: tuple[tuple[DQN | SAC, tuple[str, ...], str], ...] = (
     (DQN(**OFF_POLICY, epsilon=0.1), ("shared", "vdn", "qplex"), ""),
     (SAC(**SAC_SETTINGS), ("shared", "vdn"), ""),
     (SAC(**{**SAC_SETTINGS, "activation": "relu"}), ("shared",), "relu"),
     (SAC(**{**SAC_SETTINGS, "actor_gradient": "counterfactual"}), ("shared",), "counterfactual"),
     (SAC(**OFF_POLICY, target_entropy=0.1), ("shared",), "defaults"),
 )
+"""A config, its critics, and how it departs from the paper."""
 
 
 def make(

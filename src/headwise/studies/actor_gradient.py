@@ -9,11 +9,12 @@ reaches the best there is; half of the steps of the paper's sweep, all else as t
 """
 
 from dataclasses import replace
+from typing import Any
 
+from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Study
-from paper import cells, smaller, with_budgets, with_hyperparameters
 
-GRADIENTS = {
+GRADIENTS: dict[str, dict[str, Any]] = {
     "straight-through": {},
     "straight-through, softer": {"gumbel_floor": 0.5},
     "counterfactual": {"actor_gradient": "counterfactual"},

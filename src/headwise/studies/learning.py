@@ -20,8 +20,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from headwise.algorithms.sac import SAC
+from headwise.studies.paper import (
+    FACTORIZATIONS,
+    cells,
+    smaller,
+    with_budgets,
+    with_hyperparameters,
+)
 from headwise.study import Study
-from paper import FACTORIZATIONS, cells, smaller, with_budgets, with_hyperparameters
 
 OTHERS = ("push", "shoot-dep", "shoot-indep", "lander")
 
@@ -65,7 +71,6 @@ def make(
 ) -> Study:
     """The study; `smoke` has every cell with a tiny budget and one seed."""
     choose, usual = FAMILIES[family]
-    part = usual if part is None else part
     name = f"learning-{family}" + ("-smoke" if smoke else "")
     study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget=False)
     if smoke:
@@ -73,4 +78,6 @@ def make(
     study = choose(study).change(settings=settings or {})
     if smoke:
         return study
-    return replace(study, cells=tuple(replace(c, steps=c.steps // part) for c in study.cells))
+    return replace(
+        study, cells=tuple(replace(c, steps=c.steps // (part or usual)) for c in study.cells)
+    )

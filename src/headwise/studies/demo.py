@@ -5,8 +5,7 @@
 
 from dataclasses import replace
 
-from decoupler_factorial import make as make_factorial
-
+from headwise.studies.decoupler_factorial import make as make_factorial
 from headwise.study import Study
 
 

@@ -6,12 +6,11 @@ Both presets: `sound` treats every variant alike, `as_published` is what the aut
 (headwise.algorithms.presets tells the differences). 16 seeds, 100,000 steps, 48 updates.
 """
 
-from decoupler_cells import ppo_cell
-
-from headwise.algorithms.presets import Preset
+from headwise.algorithms.presets import Estimator, Preset
+from headwise.studies._decoupler_cells import ppo_cell
 from headwise.study import Study
 
-CELLS = (
+CELLS: tuple[tuple[str, Estimator], ...] = (
     ("shared", "uniform"),
     ("vdn", "uniform"),
     ("vdn", "grad"),

@@ -1,0 +1,80 @@
+"""The critic's side of the loss of PPO: how wrong its values are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from headwise.algorithms.returns import td_target
+from headwise.algorithms.squared_error import squared_error
+from headwise.errors import ConfigError
+from headwise.factorizations.base import Judged
+from headwise.population import along, member_mean
+
+if TYPE_CHECKING:
+    from headwise.algorithms.ppo import PPO
+
+
+class ValueLoss:
+    """The squared error of a plain critic's values, or of a branching critic's values of actions.
+
+    Args:
+        config: The settings.
+        actor: The policy.
+        critic: What learns.
+        factorization: The name of the factorization that they are of.
+        gamma: The discount, (P,).
+    """
+
+    def __init__(
+        self, config: PPO, actor: Any, critic: Any, factorization: str, gamma: Tensor
+    ) -> None:
+        self.config = config
+        self.actor = actor
+        self.critic = critic
+        self.gamma = gamma
+        if critic.branching and config.value_clip is not None:
+            raise ConfigError(
+                f"value_clip holds the value of states near the old one, and the critic of "
+                f"{factorization!r} learns by the value of actions",
+                got=f"value_clip={config.value_clip}",
+                allowed="None",
+                fix="Leave value_clip out, or use a factorization without a branching critic.",
+            )
+
+    def __call__(self, part: dict[str, Tensor], judged: Judged, share: Tensor) -> Tensor:
+        """The loss of a minibatch, (P,), of whose rows each counts its share, (P, B, 1)."""
+        if "past_obs" in part:
+            return self._of_the_past(part)
+        target = part["target"]
+        if self.critic.branching:
+            masses = part.get("masses")
+            if masses is None:
+                masses = self.critic.masses(judged.heads.detached())
+            predicted = self.critic.predict(part["obs"], part["bins"], masses)
+            return squared_error(predicted, target, share)
+        predicted = self.critic.value(part["obs"])
+        loss = squared_error(predicted, target, share)
+        if self.config.value_clip is not None:
+            change = (predicted - part["value"]).clamp(
+                -self.config.value_clip, self.config.value_clip
+            )
+            held = squared_error(part["value"] + change, target, share)
+            loss = torch.maximum(loss, held)
+        return loss
+
+    def _of_the_past(self, part: dict[str, Tensor]) -> Tensor:
+        """The branching critic on rows of the past, one step and the next value as target."""
+        obs, following = part["past_obs"], part["past_next_obs"]
+        with torch.no_grad():
+            # Centred under the current policy, whatever the policy was that acted then.
+            heads = self.actor.judge(obs, part["past_raw"], part.get("past_legal")).heads
+            masses = self.critic.masses(heads)
+            gamma = along(self.gamma, part["past_reward"])
+            target = td_target(
+                part["past_reward"], self.critic.value(following), part["past_terminated"], gamma
+            )
+        predicted = self.critic.predict(obs, part["past_bins"], masses)
+        return member_mean((predicted - target).square(), part["past_valid"])

@@ -1,0 +1,101 @@
+"""Weighted sums of means with right intervals, and the least, the largest and the widest of them.
+
+A mean over tasks, a difference of two methods, a difference of differences: all are sums of the
+means of sets of runs, each set with a spread of its own. With few runs in a set the percentile
+bootstrap is too narrow (of five runs each, 0.87 to 0.92 where 0.95 is promised), so intervals are
+Student's, with the degrees of freedom of Welch and Satterthwaite. What is picked out of several by
+its size, such as the best, was picked by chance in part: the bound that this flatters is taken at a
+level divided by how many there were to pick from (Bonferroni), the other one needs no correction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from headwise.report.statistics.aggregates import Array
+from headwise.report.statistics.bootstrap import CONFIDENCE, Estimate
+
+
+class Contrast(NamedTuple):
+    """A weighted sum of means; batch axes are kept."""
+
+    value: Array
+    error: Array
+    """Its standard error; infinite where a set has a single run, whose spread nobody knows."""
+    df: Array
+    """Welch and Satterthwaite's degrees of freedom."""
+
+    def __neg__(self) -> Contrast:
+        return self._replace(value=-self.value)
+
+    def bound(self, share: float) -> Array:
+        """Where the truth lies below with this probability."""
+        return np.asarray(self.value + special.stdtrit(self.df, share) * self.error)
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[Array, Array]:
+        """Where the truth lies with this probability."""
+        tail = (1.0 - confidence) / 2.0
+        return self.bound(tail), self.bound(1.0 - tail)
+
+
+def contrast(parts: Sequence[ArrayLike], weights: Sequence[float] | None = None) -> Contrast:
+    """The weighted sum of the means of sets of runs, (..., n) each; their mean without weights."""
+    sets = [np.asarray(part, dtype=np.float64) for part in parts]
+    shares = [1.0 / len(sets)] * len(sets) if weights is None else list(weights)
+    value = np.asarray(sum(w * part.mean(axis=-1) for w, part in zip(shares, sets, strict=True)))
+    total, squares, freedom = np.zeros(value.shape), np.zeros(value.shape), 0
+    for weight, part in zip(shares, sets, strict=True):
+        n = part.shape[-1]
+        if n < 2:
+            return Contrast(value, np.full(value.shape, np.inf), np.ones(value.shape))
+        share = weight**2 * part.var(axis=-1, ddof=1) / n
+        total, squares, freedom = total + share, squares + share**2 / (n - 1), freedom + n - 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        df = np.where(squares > 0, total**2 / squares, freedom)
+    return Contrast(value, np.sqrt(total), np.asarray(df))
+
+
+def least(contrasts: Sequence[Contrast], confidence: float = CONFIDENCE) -> Estimate:
+    """The smallest of several: above zero means that every one of them is."""
+    tail = (1.0 - confidence) / 2.0
+    return Estimate(
+        min(float(c.value) for c in contrasts),
+        # Whichever is truly the smallest, its own bound is among these; but any of them may have
+        # come out too low.
+        min(float(c.bound(tail)) for c in contrasts),
+        min(float(c.bound(1.0 - tail / len(contrasts))) for c in contrasts),
+    )
+
+
+def largest(contrasts: Sequence[Contrast], confidence: float = CONFIDENCE) -> Estimate:
+    """The largest of several."""
+    value, low, high = least([-c for c in contrasts], confidence)
+    return Estimate(-value, -high, -low)
+
+
+def widest(differences: Sequence[Contrast], confidence: float = CONFIDENCE) -> Estimate:
+    """The distance between the best and the worst of several, by all differences of two of them."""
+    found = largest([*differences, *(-c for c in differences)], confidence)
+    return found._replace(low=max(found.low, 0.0))
+
+
+def quotient(
+    above: Sequence[Contrast], below: Sequence[Contrast], confidence: float = CONFIDENCE
+) -> Estimate:
+    """How many times as wide: two distances as in `widest`, each with half of the error."""
+    half = (1.0 + confidence) / 2.0
+    first, second = widest(above, half), widest(below, half)
+
+    def ratio(one: float, other: float) -> float:
+        return one / other if other > 0.0 else np.inf
+
+    return Estimate(
+        ratio(first.value, second.value),
+        ratio(first.low, second.high) if first.low > 0.0 else 0.0,
+        ratio(first.high, second.low),
+    )
