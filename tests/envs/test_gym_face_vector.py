@@ -319,10 +319,10 @@ def test_calls_at_the_wrong_time():
     [
         ({"autoreset_mode": "same_stop"}, ConfigError, "Did you mean 'same_step'"),
         ({"num_envs": 0}, EnvError, "num_envs"),
-        ({"num_envs": 10**10}, EnvError, "num_envs.* from 1 to 16777216"),
-        ({"max_episode_steps": 10**10}, EnvError, "max_episode_steps.* from 0 to 1000000000"),
+        ({"num_envs": 10**10}, EnvError, "num_envs.* from 1 to 16,777,216"),
+        ({"max_episode_steps": 10**10}, EnvError, "max_episode_steps.* from 0 to 1,000,000,000"),
         ({"num_threads": -1}, EnvError, "num_threads"),
-        ({"num_threads": 10**10}, EnvError, "num_threads.* from 1 to 1024"),
+        ({"num_threads": 10**10}, EnvError, "num_threads.* from 1 to 1,024"),
         ({"render_mode": "human"}, ConfigError, "allowed: rgb_array"),
         ({"num_target": 1}, ConfigError, "Did you mean 'num_targets'"),
     ],

@@ -101,6 +101,8 @@ def test_what_a_member_normalises_by_is_kept(tmp_path, loops, algorithm, switche
         state = agent.loop.normaliser.state_dict()
         assert state.keys() == learned.keys()
         for name, x in select_members(learned, [member]).items():
+            if name == "so_far":  # of episodes that do not go on
+                x = torch.zeros_like(x)
             assert torch.equal(state[name], x), name
         expected = agent.face.act(Player(loop).act_alone(ROWS, member), batched=True)
         np.testing.assert_equal(agent.predict(ROWS, deterministic=True), expected)

@@ -109,7 +109,7 @@ def test_labels_may_be_numbers():
     assert study.cells[1].run(0).name == "shoot/hybrid/ppo/shared/8/seed0"
     for wanted in (8, "8", (8, 9)):
         assert [cell.algorithm for cell in study.without(width=wanted).cells] == ["dqn"]
-    with pytest.raises(ConfigError, match=r"ppo/shared/8: steps is no count"):
+    with pytest.raises(ConfigError, match=r"ppo/shared/8: steps must be a count"):
         study.change(steps=0, width=8).runs()
 
 
