@@ -12,6 +12,7 @@ def test_a_message_says_what_got_allowed_and_what_to_do():
     assert str(error) == "bad speed; got 3; allowed: 1 or 2. Slow down."
     assert str(errors.SpaceError("empty")) == "empty."
     assert str(errors.EnvError("gone", got=None)) == "gone; got None."
+    assert str(errors.EnvError("it failed", got="an answer.")) == "it failed; got an answer."
 
 
 @pytest.mark.parametrize("kind", [errors.SpaceError, errors.ConfigError, errors.EnvError])

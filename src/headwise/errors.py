@@ -36,7 +36,7 @@ class HeadwiseError(Exception):
             parts.append(f"got {_brief(got)}")
         if allowed is not None:
             parts.append(f"allowed: {allowed}")
-        message = "; ".join(parts) + "."
+        message = "; ".join(parts).removesuffix(".") + "."
         super().__init__(message if fix is None else f"{message} {fix}")
 
 

@@ -244,7 +244,7 @@ class Agent:
     def importance(self, obs: Any, *, member: int | None = None) -> FloatArray | None:
         """How much each head matters, (H,) or (B, H), as shares that sum to one.
 
-        None where the critic does not tell heads apart: all but ppo with vdn or qplex do not.
+        Only the critics of ppo with vdn or qplex tell heads apart; for others the answer is None.
         """
         rows, batched = self.face.observe(obs)
         shares = head_importance(self._loop, rows, self._who(member))

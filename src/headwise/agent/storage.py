@@ -91,7 +91,7 @@ def held_steps(path: str | os.PathLike[str]) -> int:
     except (CheckpointError, KeyError) as error:
         raise CheckpointError(
             f"there is another file at {os.fspath(path)!r}, which is no checkpoint",
-            got=(str(error) or repr(error)).rstrip("."),
+            got=str(error) or repr(error),
             fix="Choose another path, or delete it.",
         ) from error
 

@@ -32,6 +32,11 @@ RENDER_MODES = ("rgb_array", "human")
 CLOSED = "Lander: the environment is closed"
 
 
+def refusal(why: str) -> EnvError:
+    """The refusal of a call, with what to do about it."""
+    return EnvError(why, fix="Make a new one." if why == CLOSED else "Call reset() first.")
+
+
 def observation_space(max_episode_steps: int) -> spaces.Box[Any]:
     """The bounds that no lander leaves: Box2D moves a body by 2 and turns it by pi/2 at most."""
     steps = (max_episode_steps or 10**6) + 2
@@ -94,7 +99,7 @@ class LanderEnv(gymnasium.Env[NDArray[np.float32], Any]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Starts an episode."""
         if self._needs == CLOSED:
-            raise EnvError(CLOSED, fix="Make a new one.")
+            raise refusal(CLOSED)
         _refuse_options(options)
         super().reset(seed=seed)
         self._lander.np_random = self.np_random
@@ -105,7 +110,7 @@ class LanderEnv(gymnasium.Env[NDArray[np.float32], Any]):
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """One step; a refused action changes nothing."""
         if self._needs:
-            raise EnvError(self._needs, fix="Call reset() first.")
+            raise refusal(self._needs)
         with naming_lander():
             engines = self._view.to_native(self._codec.to_heads(action))
         obs, reward, terminated, _, _ = self._lander.step(engines.astype(np.float32))
@@ -194,7 +199,7 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
         An int seeds slot i with `seed + i`, a sequence gives one seed each.
         """
         if self.closed:
-            raise EnvError(CLOSED, fix="Make a new one.")
+            raise refusal(CLOSED)
         options = dict(options or {})
         mask = _checked_mask(options.pop("reset_mask", None), self.num_envs)
         _refuse_options(options)
@@ -221,7 +226,7 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
     ]:
         """One step of every slot; a refused action changes nothing."""
         if self.closed or self._needs:
-            raise EnvError(CLOSED if self.closed else self._needs, fix="Call reset() first.")
+            raise refusal(CLOSED if self.closed else self._needs)
         if self._mode is AutoresetMode.DISABLED and self._ended.any():
             raise EnvError(
                 f"Lander: the episode of slot {int(np.argmax(self._ended))} has ended",

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.lander import CLOSED, ENGINES, checked_limit, naming_lander
+from headwise.envs.lander import CLOSED, ENGINES, checked_limit, naming_lander, refusal
 from headwise.envs.lander_pool import OBS_SIZE, Backend, open_pool
 from headwise.envs.types import Allocate, StepBatch
 from headwise.errors import EnvError
@@ -75,7 +75,7 @@ class LanderVecEnv:
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, 8)."""
         if self._needs == CLOSED:
-            raise EnvError(CLOSED, fix="Make a new one.")
+            raise refusal(CLOSED)
         self._rows.obs[...] = self._pool.reset(np.arange(self._num_landers, dtype=np.int32))
         self._batch.episode_return[...] = 0.0
         self._needs = ""
@@ -84,7 +84,7 @@ class LanderVecEnv:
     def step(self, action: NDArray[np.float32]) -> StepBatch:
         """One step of every slot, with actions (P, E, H) in the learner's form."""
         if self._needs:
-            raise EnvError(self._needs, fix="Call reset() first.")
+            raise refusal(self._needs)
         out = self._pool.step(self._engines(action.reshape(self._num_landers, -1)))
         rows = self._rows
         rows.obs[...] = out.obs
