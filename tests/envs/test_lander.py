@@ -282,9 +282,9 @@ def test_calls_out_of_order_are_refused():
     with pytest.raises(ConfigError, match="no such reset options"):
         env.reset(options={"wind": 3})
     env.close()
-    with pytest.raises(EnvError, match="closed. Make a new one"):
+    with pytest.raises(EnvError, match=r"closed\. Make a new one"):
         env.step(env.action_space.sample())
-    with pytest.raises(EnvError, match="closed. Make a new one"):
+    with pytest.raises(EnvError, match=r"closed\. Make a new one"):
         env.reset()
     envs = LanderVectorEnv(2)
     with pytest.raises(EnvError, match="step before reset"):
@@ -298,7 +298,7 @@ def test_calls_out_of_order_are_refused():
     with pytest.raises(EnvError, match="one whole number"):
         envs.reset(seed=[1, None])
     envs.close()
-    with pytest.raises(EnvError, match="closed. Make a new one"):
+    with pytest.raises(EnvError, match=r"closed\. Make a new one"):
         envs.step(envs.action_space.sample())
 
 

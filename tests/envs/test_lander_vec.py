@@ -118,9 +118,9 @@ def test_calls_out_of_order_are_refused():
     env.reset()
     env.step(action)
     env.close()
-    with pytest.raises(EnvError, match="closed. Make a new one"):
+    with pytest.raises(EnvError, match=r"closed\. Make a new one"):
         env.step(action)
-    with pytest.raises(EnvError, match="closed. Make a new one"):
+    with pytest.raises(EnvError, match=r"closed\. Make a new one"):
         env.reset()
     with pytest.raises(EnvError, match="a lander to fly"):
         LanderVecEnv([], 2)
