@@ -66,7 +66,7 @@ def draw_heads_back(
     half: float,
     to_outputs: Tensor,
 ) -> None:
-    """Backward of `draw_heads`: from the outputs, what was found, and the gradients of the first three."""
+    """Backward of `draw_heads`: from its outputs, what was found, and three gradients."""
     from headwise import _core
 
     outputs, unit, entropy, log_probs, spread = saved
