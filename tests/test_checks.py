@@ -1,17 +1,17 @@
 """Settings and counts: NumPy's numbers are numbers, and what is refused says what would do."""
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 import pytest
 
 import headwise as hw
 from headwise.algorithms import algorithms
-from headwise.algorithms.base import config_from, per_member_fields
+from headwise.algorithms.base import AlgorithmConfig, PerMember, config_from, per_member_fields
 from headwise.algorithms.dqn import DQN
 from headwise.algorithms.ppo import PPO
-from headwise.checks import checked_count, checked_seed
+from headwise.checks import checked_count, checked_seed, is_whole, optional_count
 from headwise.errors import ConfigError, EnvError
 from headwise.factorizations import factorizations
 from headwise.factorizations.ar import AR
@@ -42,6 +42,36 @@ def test_a_number_for_each_member_may_be_an_array_or_a_list():
         assert config.lr == (0.5, 0.25)
         assert [type(rate) for rate in config.lr] == [float, float]
     assert "lr" in per_member_fields(PPO())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(AlgorithmConfig):
+    """Annotations that are types and no text: this module has no `from __future__`."""
+
+    name = "mine"
+    noise: PerMember = 0.1
+    last_noise: PerMember | None = None
+    share: float = 0.5
+    note: str = "PerMember"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InWords(AlgorithmConfig):
+    name = "in words"
+    noise: "PerMember" = 0.1
+    last_noise: "PerMember | None" = None
+    share: "float" = 0.5
+
+
+@pytest.mark.parametrize("kind", [Mine, InWords])
+def test_settings_for_each_member_are_known_by_their_type(kind):
+    assert per_member_fields(kind) == ("lr", "gamma", "noise", "last_noise")
+    assert per_member_fields(kind()) == per_member_fields(kind)
+    assert kind(noise=[0.1, 0.2], last_noise=np.array([0.5, 1.0])).last_noise == (0.5, 1.0)
+    with pytest.raises(ConfigError, match="'noise' must be a number, or one for each member"):
+        kind(noise="loud")
+    with pytest.raises(ConfigError, match="'share' must be a number; got"):
+        kind(share=(0.1, 0.2))
 
 
 def test_a_list_of_layers_is_a_list_or_an_array():
@@ -111,8 +141,31 @@ def test_a_count_is_a_whole_number_of_python_or_numpy(good):
 def test_other_counts_and_seeds_are_refused(bad):
     with pytest.raises(EnvError, match=r"slots must be a count; got .*; allowed: whole .* from 0"):
         checked_count("slots", bad, 0, error=EnvError)
-    with pytest.raises(ConfigError, match="a seed is no whole number; got"):
+    with pytest.raises(ConfigError, match="a seed must be a whole number; got"):
         checked_seed(bad)
+    if bad is not None:
+        with pytest.raises(ConfigError, match="things must be a count"):
+            optional_count("things", bad)
+
+
+def test_a_count_that_need_not_be_given():
+    assert optional_count("things", None) is None
+    assert optional_count("things", np.int64(3)) == 3
+    with pytest.raises(ConfigError, match=r"things must be a count; got 0; .* from 1"):
+        optional_count("things", 0)
+
+
+def test_whole_numbers_are_those_of_python_and_numpy():
+    assert all(map(is_whole, [0, -1, np.int8(3), np.uint64(2**64 - 1)]))
+    assert not any(map(is_whole, [True, np.True_, 1.0, np.float32(1), "1", None, [1]]))
+
+
+def test_a_count_that_is_needed_may_not_be_none():
+    agent = hw.Agent("ppo", "HybridShoot", num_envs=1, hidden=(8,), rollout=8)
+    with pytest.raises(ConfigError, match="episodes must be a count; got None"):
+        agent.evaluate(None)
+    with pytest.raises(ConfigError, match="num_envs must be a count; got None"):
+        replace(agent.plan, num_envs=None)
 
 
 def test_the_bounds_of_counts_and_seeds():

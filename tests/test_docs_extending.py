@@ -47,6 +47,8 @@ with tempfile.TemporaryDirectory() as folder:
     agent.save(folder + "/x.zip")
     again = hw.Agent.load(folder + "/x.zip")
 assert again.predict([1.0], deterministic=True) == agent.predict([1.0], deterministic=True)
+bonus = hw.Agent("reinforce", "probe/opposite", seeds=2, entropy_coef=(0.1, 0.2), hidden=(8,))
+assert bonus.member(1).plan.config.entropy_coef == 0.2  # it is known to be one for each member
 mask = [[1, 0], [0, 1]]
 assert {tuple(map(int, agent.predict([1.0], False, mask))) for _ in range(20)} == {(0, 1)}
 """

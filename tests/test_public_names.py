@@ -45,8 +45,9 @@ def test_an_agent_takes_its_settings_as_dataclasses():
 
 
 def test_a_study_is_made_of_public_names():
-    places = [hw.Environment("HybridShoot", {"num_targets": 4})]
+    places = [hw.Environment("HybridShoot", settings={"num_targets": 4})]
     study = hw.Study.grid(
         "x", environments=places, algorithms=["ppo"], factorizations=["vdn"], steps=64, seeds=2
     )
     assert isinstance(study.cells[0], hw.Cell)
+    assert study.runs()[0].env_settings == {"num_targets": 4}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import fields
+from functools import cache
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def checked_count(
         error: What is raised where it is none.
     """
     number = plain(value)
-    if not _is_whole(number) or number < least or (most is not None and number > most):
+    if not is_whole(number) or number < least or (most is not None and number > most):
         raise error(
             f"{name} must be a count",
             got=value,
@@ -58,14 +59,19 @@ def checked_count(
     return int(number)
 
 
+def optional_count(name: str, value: object, least: int = 1) -> int | None:
+    """`checked_count` of a number that need not be given: None stays None."""
+    return None if value is None else checked_count(name, value, least)
+
+
 def checked_seed(
     value: object, name: str = "a seed", *, error: type[HeadwiseError] = ConfigError
 ) -> int:
     """A seed that a user gave, as Python has it: 64 bits, of Python or of NumPy."""
     number = plain(value)
-    if not _is_whole(number) or not 0 <= number <= MAX_SEED:
+    if not is_whole(number) or not 0 <= number <= MAX_SEED:
         raise error(
-            f"{name} is no whole number", got=value, allowed="whole numbers from 0 to 2^64 - 1"
+            f"{name} must be a whole number", got=value, allowed="whole numbers from 0 to 2^64 - 1"
         )
     return int(number)
 
@@ -77,17 +83,28 @@ def check_settings(settings: Any) -> None:
     number or one for each member, tuples of words, tuples of `int` (from 1), and these with None.
     Settings of other types are left to their owner, except that no number may be infinite.
     """
-    hints = get_type_hints(type(settings))
+    kinds = setting_kinds(settings)
     for field in fields(settings):
         value = plain(getattr(settings, field.name))
         object.__setattr__(settings, field.name, value)
-        _check_kind(_label(settings, field.name), value, _alternatives(hints[field.name]))
+        _check_kind(_label(settings, field.name), value, kinds[field.name])
+
+
+def setting_kinds(settings: Any) -> dict[str, tuple[Any, ...]]:
+    """What each setting of a dataclass may be, by its annotation: `float | None` are two kinds."""
+    kind: object = type(settings)  # to mypy, a class of dataclasses has no hash
+    return _kinds(kind)
 
 
 def check_counts(settings: Any, *names: str, least: int = 1, most: int | None = None) -> None:
     """Refuses settings that are not whole numbers from `least` (to `most`)."""
     for name in names:
         checked_count(_label(settings, name), getattr(settings, name), least, most)
+
+
+def is_whole(value: object) -> TypeGuard[int | np.integer[Any]]:
+    """Whether it is a whole number, of Python or of NumPy; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def plain(value: Any) -> Any:
@@ -126,18 +143,20 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin is dict:
         return isinstance(value, dict) and all(_fits(one, inner[1]) for one in value.values())
     if kind is int:
-        return _is_whole(value) and value >= 0
+        return is_whole(value) and bool(value >= 0)
     if kind is float:
         return _is_number(value)
     return isinstance(value, kind) if kind in (bool, str, type(None)) else True
 
 
+@cache
+def _kinds(kind: type[Any]) -> dict[str, tuple[Any, ...]]:
+    hints = get_type_hints(kind)
+    return {field.name: _alternatives(hints[field.name]) for field in fields(kind)}
+
+
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(value: object) -> bool:

@@ -14,6 +14,7 @@ def test_a_bad_input_ends_in_an_error_of_ours(case):
     # What, got or allowed, or what to do: never a bare complaint.
     assert len(str(error)) > 20
     assert any(word in str(error) for word in ("got ", "allowed: ", "must be", ". "))
+    assert "?;" not in str(error)  # what is wrong is said and not asked
     assert row(case, error) in PAGE, "run `python tests/agent/bad_inputs.py`"
 
 

@@ -63,6 +63,14 @@ def test_eval_prints_the_score(run, capsys):
     assert numbers["low"] <= numbers["iqm"] <= numbers["high"]
 
 
+def test_eval_of_a_single_episode_has_no_interval(tmp_path, capsys):
+    assert train(tmp_path / "x", "--seeds", "1") == 0
+    capsys.readouterr()
+    assert main(["eval", str(tmp_path / "x"), "--episodes", "1", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)  # NaN is no JSON
+    assert numbers["low"] is numbers["high"] is None
+
+
 def test_eval_may_cut_episodes_short(run, capsys):
     assert main(["eval", str(run), "--episodes", "2", "--max-steps", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -69,7 +69,7 @@ def test_seeds_are_so_many_from_the_first_or_those_given(words, seeds):
     [
         ("--seeds 7 3 --first-seed 1", "--seeds 3 --first-seed 7 for 7, 8 and 9"),
         ("--seeds 0", "seeds must be a count; got 0"),
-        ("--first-seed -1", "first_seed is no whole number; got -1"),
+        ("--first-seed -1", "first_seed must be a whole number; got -1"),
     ],
 )
 def test_other_seeds_are_refused(words, message):

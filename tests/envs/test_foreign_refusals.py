@@ -147,8 +147,8 @@ def test_what_is_made_already_takes_no_settings():
     ("seeds", "slots", "message"),
     [
         ([], 2, "no members"),
-        ([-1], 2, "a seed is no whole number"),
-        ([1.5], 2, "a seed is no whole number"),
+        ([-1], 2, "a seed must be a whole number"),
+        ([1.5], 2, "a seed must be a whole number"),
         ([1], 0, "num_slots must be a count"),
         ([1], 2.5, "num_slots must be a count"),
     ],

@@ -238,7 +238,7 @@ def test_scenarios_for_all_slots_or_for_each():
         ([1, 2], None, "one for each slot"),
         ([1, 2, -3], None, "slot 2; got -3"),
         (2**64 - 2, None, "slot 2"),
-        ("one", None, "no number"),
+        ("one", None, "a seed must be a whole number"),
     ],
 )
 def test_impossible_resets_change_nothing(seed, options, message):

@@ -66,7 +66,7 @@ def test_normals():
     ("seeds", "message"),
     [
         ([], "at least one seed"),
-        ([-1], "no whole number; got -1"),
+        ([-1], "must be a whole number; got -1"),
         ([1.5], "got 1.5"),
         ([True], "got True"),
         ([2**64], "from 0 to 2"),

@@ -248,7 +248,7 @@ def test_an_interrupt_lets_go_of_leases(tmp_path, monkeypatch):
 def test_mistakes_are_told(tmp_path):
     with pytest.raises(ConfigError, match="Did you mean 'local'"):
         conduct(tiny_study(), tmp_path, Options(executor="locl"))
-    with pytest.raises(ConfigError, match="workers"):
+    with pytest.raises(ConfigError, match="workers must be at least 1; got 0"):
         conduct(tiny_study(), tmp_path, Options(workers=0))
 
 

@@ -98,6 +98,15 @@ def test_a_team_is_registered_by_what_makes_it(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: Environment(dict), "must be named; got <class 'dict'>.*register"),
+        (
+            lambda: Environment("HybridShoot", {"num_targets": 4}),
+            "label of an environment must be a text; got {'num_targets': 4}.*, settings=",
+        ),
+        (
+            lambda: Environment("HybridShoot", "shoot", "dependent"),
+            "settings of an environment must be a dict; got dependent",
+        ),
         (lambda: Environment("CartPole-v7"), "Did you mean 'CartPole-v1'"),
         (lambda: Environment("CartPole"), "Did you mean 'CartPole-v1'"),
         (lambda: Environment("Platforms"), "Did you mean 'Platform'"),

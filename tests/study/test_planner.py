@@ -41,7 +41,7 @@ def test_a_setting_that_is_missing_cannot_vary():
 def test_a_member_that_lacks_an_added_setting_has_it_as_before(monkeypatch):
     @dataclass(frozen=True, kw_only=True)
     class Noisy(DQN):
-        noise: "PerMember" = added(0.0)
+        noise: PerMember = added(0.0)
 
     monkeypatch.setitem(algorithms._entries, "dqn", Noisy)
     cells = [tiny_cell(), tiny_cell(noise=0.5)]

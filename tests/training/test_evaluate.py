@@ -5,7 +5,6 @@ from gymnasium import spaces
 from small_agents import Countdown, small_agent, states_equal
 
 import headwise as hw
-from headwise.averages import interquartile_mean
 from headwise.training import evaluate as module
 from headwise.training.evaluate import fresh_seeds
 
@@ -15,18 +14,13 @@ def evaluation(returns, seeds=None):
     return hw.Evaluation(tuple(seeds or range(len(returns))), returns, np.ones_like(returns))
 
 
-def test_the_interquartile_mean_leaves_out_a_quarter_on_each_side():
-    assert interquartile_mean(np.array([0.0, 1, 2, 3, 100])) == 2.0  # of 1, 2, 3
-    assert interquartile_mean(np.array([0.0, 1, 2, 3, 4, 5, 6, 700])) == 3.5  # of 2, 3, 4, 5
-    assert interquartile_mean(np.array([[1.0, 3], [5, 5]])).tolist() == [2, 5]  # too few to cut
-
-
 def test_what_it_prints():
     found = evaluation([[0, 2], [1, 1], [2, 4], [3, 3], [10, 10]])
     assert found.by_seed == {0: 1.0, 1: 1.0, 2: 3.0, 3: 3.0, 4: 10.0}
     assert found.iqm == pytest.approx((1 + 3 + 3) / 3)
     low, high = found.interval
-    assert 1.0 <= low < found.iqm < high <= 10.0
+    assert low < found.iqm < high
+    assert found.interval == (low, high)  # at every call
     assert str(found) == f"IQM 2.3 [{low:.1f}, {high:.1f}] over 5 seeds"
 
 
@@ -34,10 +28,26 @@ def test_one_seed_is_judged_by_its_episodes():
     found = evaluation([[1.0, 2, 3, 4]], seeds=[9])
     assert found.iqm == 2.5
     assert str(found).endswith("over 4 episodes of 1 seed")
+    low, high = found.interval
+    assert low < 2.5 < high
 
 
-def test_equal_seeds_have_no_interval():
+def test_a_single_episode_has_no_interval():
+    found = evaluation([[7.0]])
+    assert np.isnan(found.interval).all()
+    assert str(found) == "IQM 7.0 (no interval) over 1 episode of 1 seed"
+
+
+def test_equal_seeds_have_an_interval_of_no_width():
     assert evaluation([[5.0], [5.0], [5.0]]).interval == (5.0, 5.0)
+
+
+def test_three_seeds_are_within_their_interval_as_often_as_promised():
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(500):
+        low, high = evaluation(rng.normal(size=(3, 1))).interval
+        hits += low < 0.0 < high
+    assert 0.925 <= hits / 500 <= 0.975  # percentiles of bootstrap samples would say 0.73
 
 
 def test_it_is_deterministic_and_on_episodes_of_its_own():

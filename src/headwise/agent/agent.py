@@ -17,13 +17,13 @@ from headwise.agent.late_env import LateEnv
 from headwise.agent.learning import train
 from headwise.agent.loading import load_changed, load_with_env, placed
 from headwise.agent.place import chosen_device
-from headwise.agent.plan import Plan, checked_count, checked_member
+from headwise.agent.plan import Plan, checked_member
 from headwise.agent.ship import export_member
 from headwise.agent.stage import stage
 from headwise.agent.storage import Parts, load_state, member_state, save_parts
 from headwise.agent.world import World
 from headwise.algorithms import AlgorithmConfig
-from headwise.checks import checked_seed
+from headwise.checks import checked_count, checked_seed, optional_count
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
@@ -177,8 +177,8 @@ class Agent:
             log_every: Environment steps of a member between two reports; None is 200 in a run.
         """
         target = self._target(steps)
-        checked_count("checkpoint_every", checkpoint_every)
-        log_every = checked_count("log_every", log_every) or max(1000, target // 200)
+        checkpoint_every = optional_count("checkpoint_every", checkpoint_every)
+        log_every = optional_count("log_every", log_every) or max(1000, target // 200)
         title = f"{self.plan.config.name} {self.plan.factorization.name}"
         self._scores = None
         train(
@@ -202,7 +202,11 @@ class Agent:
         """The steps to reach, and the learner laid out for them if nothing has happened yet."""
         if steps is None:
             if self.plan.total_steps is None:
-                raise ConfigError("how many steps?", got=None, fix="Say learn(100_000).")
+                raise ConfigError(
+                    "learn needs a number of steps the first time",
+                    got=None,
+                    fix="Say learn(100_000).",
+                )
             return self.plan.total_steps
         more = checked_count("steps", steps)
         if self.plan.total_steps is None:
@@ -273,8 +277,8 @@ class Agent:
             max_steps: The longest episode: what it has earned by then counts. None waits for its
                 end, and warns after 100,000 steps.
         """
-        checked_count("episodes", episodes)
-        checked_count("max_steps", max_steps)
+        episodes = checked_count("episodes", episodes)
+        max_steps = optional_count("max_steps", max_steps)
         number = checked_seed(seed, "seed")
         loop, seeds = self._loop, fresh_seeds(self._loop.keys, _EVALUATE, number)
         with (

@@ -12,9 +12,10 @@ import torch
 from headwise.agent.face import Face
 from headwise.agent.late_env import LateEnv
 from headwise.agent.place import chosen_device
-from headwise.agent.plan import Plan, checked_count
+from headwise.agent.plan import Plan
 from headwise.agent.storage import Parts, load_parts, load_state
 from headwise.agent.world import World
+from headwise.checks import optional_count
 from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
 from headwise.population import Keys
@@ -36,7 +37,7 @@ def load_with_env(
     settings: Mapping[str, Any],
 ) -> tuple[Parts, VecEnv]:
     """What an agent is made of, and its environment; arguments are those of `Agent.load`."""
-    checked_count("num_envs", num_envs)
+    num_envs = optional_count("num_envs", num_envs)
     parts = load_parts(path, "cpu" if device == AUTO else device)
     elsewhere = env is not None or env_settings is not None
     world = parts.world.handed(env, env_settings)
@@ -73,7 +74,7 @@ def placed(
             environment that is used itself.
     """
     members = len(plan.seeds)
-    slots = plan.num_envs if num_envs is None else int(num_envs)
+    slots = plan.num_envs if num_envs is None else num_envs
     if not world.is_known:
         late = LateEnv(
             members, slots, face.spec, face.obs_spec, lambda: world.vec(plan.seeds, slots)

@@ -40,7 +40,7 @@ class Plan:
     """Environment steps of each member over the whole run, known from the first `learn`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_envs", checked_count("num_envs", self.num_envs))
+        object.__setattr__(self, "num_envs", checks.checked_count("num_envs", self.num_envs))
         for name in ("normalise_obs", "normalise_reward"):
             switch = checks.plain(getattr(self, name))
             if not isinstance(switch, bool):
@@ -136,9 +136,6 @@ class Plan:
         """Reads what `to_json` wrote, from a file that may be anything."""
         place = _device(device)
         try:
-            total = form["total_steps"]
-            if total is not None and (not isinstance(total, int) or total < 1):
-                raise ConfigError("total_steps must be a count", got=total)
             factorization = factorizations.get(form["factorization"])
             return cls(
                 config=config_from(algorithms.get(form["algorithm"]), dict(form["settings"])),
@@ -148,7 +145,7 @@ class Plan:
                 normalise_obs=form["normalise_obs"],
                 normalise_reward=form["normalise_reward"],
                 device=place,
-                total_steps=total,
+                total_steps=checks.optional_count("total_steps", form["total_steps"]),
             )
         except (KeyError, TypeError, ValueError, HeadwiseError) as error:
             raise CheckpointError(
@@ -177,8 +174,7 @@ def _configured(kind: Any, settings: dict[str, Any]) -> Any:
 
 
 def _seeds(seeds: Any) -> tuple[int, ...]:
-    whole = isinstance(seeds, int | np.integer) and not isinstance(seeds, bool)
-    if whole:
+    if checks.is_whole(seeds):
         if seeds < 1:
             raise ConfigError("there must be a seed", got=seeds, allowed="a number from 1")
         seeds = range(int(seeds))
@@ -211,14 +207,8 @@ def _device(device: Any) -> str:
     return str(place)
 
 
-def checked_count(name: str, value: Any) -> int:
-    """A number of things that a user gave; None, where nothing was given, is 0."""
-    return 0 if value is None else checks.checked_count(name, value)
-
-
 def checked_member(member: Any, num_members: int) -> int:
     """The number of a member that a user gave."""
-    whole = isinstance(member, int | np.integer) and not isinstance(member, bool)
-    if not whole or not 0 <= member < num_members:
+    if not checks.is_whole(member) or not 0 <= member < num_members:
         raise ConfigError("there is no such member", got=member, allowed=f"0 to {num_members - 1}")
     return int(member)

@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    get_args,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import torch
 from torch import Tensor
@@ -17,7 +28,8 @@ from headwise.population import Draws, Keys, per_member
 from headwise.registry import Registry, unknown
 from headwise.spaces import ActionSpec
 
-PerMember: TypeAlias = float | tuple[float, ...]
+_VARIES = "may vary along the population"
+PerMember: TypeAlias = Annotated[float | tuple[float, ...], _VARIES]
 """A setting that may vary along the population: one number, or one for each member."""
 
 Metrics: TypeAlias = dict[str, Tensor]
@@ -213,9 +225,21 @@ class AlgorithmConfig:
         raise NotImplementedError
 
 
-def per_member_fields(config: AlgorithmConfig) -> list[str]:
-    """The names of the settings that may vary along the population."""
-    return [f.name for f in fields(config) if "PerMember" in str(f.type)]
+def per_member_fields(config: AlgorithmConfig | type[AlgorithmConfig]) -> tuple[str, ...]:
+    """The names of the settings that may vary along the population, of a config or of its class."""
+    kind: object = config if isinstance(config, type) else type(config)
+    return _per_member_fields(kind)  # to mypy, a class of dataclasses has no hash
+
+
+@cache
+def _per_member_fields(kind: type[AlgorithmConfig]) -> tuple[str, ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(f.name for f in fields(kind) if _varies(hints[f.name]))
+
+
+def _varies(hint: Any) -> bool:
+    """Whether an annotation is `PerMember`, or that or something else."""
+    return _VARIES in getattr(hint, "__metadata__", ()) or any(map(_varies, get_args(hint)))
 
 
 def config_from(kind: type[Any], settings: dict[str, Any]) -> Any:

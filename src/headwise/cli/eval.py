@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
             max_steps=given.max_steps,
         )
     if given.json:
-        low, high = found.interval
+        # JSON has no NaN, which is what a single episode has for an interval.
+        low, high = (None if math.isnan(end) else end for end in found.interval)
         pairs = zip(found.seeds, found.returns, strict=True)
         by_seed = {str(seed): row.tolist() for seed, row in pairs}
         told = {"iqm": found.iqm, "low": low, "high": high, "returns": by_seed}

@@ -71,7 +71,7 @@ def value_of(argv: Sequence[str], flag: str) -> str | None:
 
 def _flags(kind: type[Any]) -> type[Any]:
     """A dataclass of the same fields for tyro, with help in flowing lines and short types."""
-    hints, helps = get_type_hints(kind, include_extras=True), _helps(kind)
+    hints, helps = _hints(kind), _helps(kind)
     parts: list[Any] = []
     for one in fields(kind):
         told = tyro.conf.arg(
@@ -84,6 +84,21 @@ def _flags(kind: type[Any]) -> type[Any]:
     made = make_dataclass(kind.__name__, parts, kw_only=True)
     made.__doc__ = inspect.getdoc(kind)
     return made
+
+
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Annotations with the marks that are for tyro, and without others such as `PerMember`'s."""
+    marked = get_type_hints(kind, include_extras=True)
+    ours = {name for name, hint in marked.items() if any(map(_is_for_tyro, _marks(hint)))}
+    return get_type_hints(kind) | {name: marked[name] for name in ours}
+
+
+def _marks(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def _is_for_tyro(mark: object) -> bool:
+    return type(mark).__module__.partition(".")[0] == "tyro"
 
 
 def _helps(kind: type[Any]) -> dict[str, str]:

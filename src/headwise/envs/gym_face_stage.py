@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headwise.checks import is_whole
 from headwise.envs.engine import Autoreset, Engine
 from headwise.envs.gym_face_actions import ActionForm
 from headwise.envs.gym_face_scenarios import (
@@ -72,17 +73,16 @@ class Stage:
         n, name = self.engine.num_envs, self.engine.name
         if seed is None:
             return [None] * n
-        if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+        if is_whole(seed):
             seeds: list[Any] = [int(seed) + i for i in range(n)]
         elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
             seeds = list(seed)
             if len(seeds) != n:
                 raise EnvError(f"{name}: seeds must be one for each slot", got=seed, allowed=str(n))
         else:
-            raise EnvError(f"{name}: a seed is no number", got=seed, allowed="a whole number")
+            raise EnvError(f"{name}: a seed must be a whole number", got=seed)
         for slot, one in enumerate(seeds):
-            whole = isinstance(one, int | np.integer) and not isinstance(one, bool)
-            if one is not None and not (whole and 0 <= one <= MAX_SEED):
+            if one is not None and not (is_whole(one) and 0 <= one <= MAX_SEED):
                 raise EnvError(
                     f"{name}: impossible seed for slot {slot}",
                     got=one,

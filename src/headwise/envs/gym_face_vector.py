@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from headwise.checks import is_whole
 from headwise.envs.autoreset import autoreset_mode as mode_by_name
 from headwise.envs.engine import Autoreset
 from headwise.envs.gym_face_actions import action_form as form_of_action
@@ -122,7 +123,7 @@ class NativeVectorEnv(VectorEnv[Observations, Any, Any]):
         seeds = self._stage.seeds(seed)
         scenario = self._stage.scenario(options, ["reset_mask"])
         self._stage.reset(seeds, scenario, self._reset_mask(options), lambda: self.np_random)
-        if isinstance(seed, int | np.integer):
+        if is_whole(seed):
             super().reset(seed=int(seed))
         return self._returned(self.engine.obs), {}
 

@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from headwise.checks import is_whole
 from headwise.envs.autoreset import autoreset_mode as mode_by_name
 from headwise.envs.engine import MOST
 from headwise.envs.lander_pool import OBS_SIZE, Backend, new_lander, open_pool
@@ -303,8 +304,8 @@ def checked_limit(max_episode_steps: object) -> int:
     """The time limit as a number; 0 means none."""
     if max_episode_steps is None:
         return TIME_LIMIT
-    number = int(max_episode_steps) if isinstance(max_episode_steps, int | np.integer) else -2
-    if isinstance(max_episode_steps, bool) or not -1 <= number <= MOST["max_episode_steps"]:
+    number = int(max_episode_steps) if is_whole(max_episode_steps) else -2
+    if not -1 <= number <= MOST["max_episode_steps"]:
         raise EnvError(
             "Lander: max_episode_steps is no number of steps",
             got=max_episode_steps,

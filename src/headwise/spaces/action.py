@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headwise.checks import is_whole
 from headwise.errors import SpaceError
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -26,7 +27,7 @@ class Choice:
     """Whether the options are the bins of an interval, so that their order means something."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int | np.integer) or self.n < 1:
+        if not is_whole(self.n) or self.n < 1:
             raise SpaceError(
                 "a Choice needs a number of options", got=self.n, allowed="a whole number from 1 up"
             )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from headwise.checks import is_whole
 from headwise.errors import SpaceError
 from headwise.spaces.action import ActionSpec, Choice, Condition, Range
 
@@ -142,7 +143,7 @@ def _built(form: Any) -> Any:
 
 def _key(key: Any) -> str | int:
     """A key of a Dict or the name of an agent: words and whole numbers are told apart."""
-    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+    if is_whole(key):
         return int(key)
     if isinstance(key, str):
         return str(key)

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headwise.checks import is_whole
 from headwise.errors import SpaceError
 from headwise.registry import unknown
 from headwise.spaces.action import ActionSpec, Choice, Condition, FloatArray, Head, Range
@@ -132,7 +133,7 @@ def _bins_by_head(native: ActionSpec, bins: int | Mapping[str, int]) -> dict[str
     else:
         by_head = dict.fromkeys(native.names, bins)
     for name, number in by_head.items():
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        if not is_whole(number) or number < 1:
             raise SpaceError(
                 f"head {name!r} needs a number of bins", got=number, allowed="a whole number from 1"
             )

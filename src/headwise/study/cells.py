@@ -9,7 +9,7 @@ from typing import Any
 from headwise.added import as_before
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import AlgorithmConfig, config_from, per_member_fields
-from headwise.checks import checked_count, checked_seed
+from headwise.checks import checked_count, checked_seed, is_whole, setting_kinds
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
 from headwise.study.environment import Environment, as_environment
@@ -138,13 +138,12 @@ def _as_plain(config: Any) -> dict[str, Any]:
 
     Those that later versions added are left out where they are as before: a run keeps its id.
     """
-    plain, before = {}, as_before(type(config))
+    plain, before, kinds = {}, as_before(type(config)), setting_kinds(config)
     for f in dataclasses.fields(config):
         value = getattr(config, f.name)
         if f.name in before and value == before[f.name]:
             continue
-        is_float = "float" in str(f.type) or "PerMember" in str(f.type)
-        if is_float and isinstance(value, int) and not isinstance(value, bool):
+        if float in kinds[f.name] and is_whole(value):
             value = float(value)  # 1 and 1.0 are the same run
         plain[f.name] = list(value) if isinstance(value, tuple) else value
     return plain

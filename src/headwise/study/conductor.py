@@ -100,7 +100,7 @@ def conduct(
     """
     options = options or Options()
     if options.workers is not None and options.workers < 1:
-        raise ConfigError("there must be workers", got=options.workers, allowed="1 or more")
+        raise ConfigError("workers must be at least 1", got=options.workers)
     with products_as(options.products):
         return _conduct(study, folder, options, progress)
 

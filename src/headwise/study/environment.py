@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,24 @@ class Environment:
     `team_reward`, `vectorization`, ...), and what is left goes to `gymnasium.make`."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ConfigError(
+                "an environment of a study must be named",
+                got=self.name,
+                fix="gymnasium.register('My-v0', entry_point=MyEnv), then Environment('My-v0').",
+            )
+        if not isinstance(self.label, str):
+            raise ConfigError(
+                "the label of an environment must be a text",
+                got=self.label,
+                fix='Its settings are given by name: Environment("Platform", settings={...}).',
+            )
+        if not isinstance(self.settings, Mapping):
+            raise ConfigError(
+                "the settings of an environment must be a dict",
+                got=self.settings,
+                allowed='settings={"name": value}',
+            )
         plain = plain_name(self.name)
         name = plain if plain in env_names() else _known_id(self.name)
         object.__setattr__(self, "name", name)

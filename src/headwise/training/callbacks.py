@@ -49,7 +49,11 @@ class StopOnScore:
         if not isinstance(score, int | float) or not math.isfinite(score):
             raise ConfigError("the score to stop at must be a number", got=score)
         if self.members not in ("all", "any"):
-            raise ConfigError("who must reach it?", got=self.members, allowed="'all' or 'any'")
+            raise ConfigError(
+                "members must say who has to reach the score",
+                got=self.members,
+                allowed="'all' or 'any'",
+            )
         episodes = checked_count("episodes", self.episodes, most=AT_HAND)
         for name, value in (("score", score), ("episodes", episodes)):
             object.__setattr__(self, name, value)
@@ -196,7 +200,7 @@ def _check_watchers(sinks: object, callbacks: object) -> None:
             calls = ("open", "write", "flush", "close")
             if name == "sinks" and not all(callable(getattr(one, c, None)) for c in calls):
                 raise ConfigError(
-                    "this is no sink", got=repr(one), allowed=f"something with {', '.join(calls)}"
+                    "not a sink", got=repr(one), allowed=f"something with {', '.join(calls)}"
                 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.averages import interquartile_mean
+from headwise.averages import interquartile_mean, student_interval
 from headwise.checks import checked_count
 from headwise.envs.types import StepBatch, VecEnv
 from headwise.population import Keys, Stream
@@ -18,8 +18,6 @@ from headwise.training.loop import Loop
 
 FloatArray = NDArray[np.float64]
 
-RESAMPLES = 2000
-"""Bootstrap samples of an interval."""
 ENDLESS = 100_000
 """Steps after which an episode is pointed out: it may be one that never ends."""
 logger = logging.getLogger("headwise")
@@ -30,8 +28,9 @@ class Evaluation:
     """Returns of every seed, and what they say together.
 
     The score of a seed is its mean return. The interquartile mean (IQM) leaves out the lowest and
-    the highest quarter of the seeds; its interval holds 95 % of bootstrap samples of the seeds, or
-    of the episodes if there is one seed only.
+    the highest quarter of the seeds, none of fewer than four; its interval says where, with 95 %
+    confidence, the IQM of all seeds that there might be lies. A lone seed is judged by its episodes
+    instead, and what is said is about that seed alone.
     """
 
     seeds: tuple[int, ...]
@@ -58,12 +57,9 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the IQM lies in 95 % of bootstrap samples; the same at every call."""
-        units = self._units
+        """Student's 95 % interval of the IQM, the same at every call; NaN for a single episode."""
         rng = np.random.default_rng(0)
-        samples = units[rng.integers(len(units), size=(RESAMPLES, len(units)))]
-        low, high = np.quantile(interquartile_mean(samples), [0.025, 0.975])
-        return float(low), float(high)
+        return student_interval([self._units], lambda drawn: interquartile_mean(drawn[0]), rng)
 
     @property
     def _units(self) -> FloatArray:
@@ -71,9 +67,10 @@ class Evaluation:
 
     def __str__(self) -> str:
         low, high = self.interval
-        number = len(self.seeds)
-        over = f"{number} seeds" if number > 1 else f"{self.returns.size} episodes of 1 seed"
-        return f"IQM {self.iqm:.1f} [{low:.1f}, {high:.1f}] over {over}"
+        ends = "(no interval)" if np.isnan(low) else f"[{low:.1f}, {high:.1f}]"
+        number, episodes = len(self.seeds), self.returns.size
+        alone = "1 episode of 1 seed" if episodes == 1 else f"{episodes} episodes of 1 seed"
+        return f"IQM {self.iqm:.1f} {ends} over {f'{number} seeds' if number > 1 else alone}"
 
 
 def evaluate_loop(

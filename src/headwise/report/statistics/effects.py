@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from headwise.averages import CONFIDENCE
 from headwise.report.statistics.aggregates import Array
-from headwise.report.statistics.bootstrap import CONFIDENCE, Estimate
+from headwise.report.statistics.bootstrap import Estimate
 from headwise.report.statistics.comparison import pooled_sd, welch
 from headwise.report.statistics.contrasts import contrast
 

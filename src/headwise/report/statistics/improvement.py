@@ -7,15 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headwise.averages import CONFIDENCE, SAMPLES
 from headwise.errors import ConfigError
 from headwise.report.statistics.aggregates import strata_of
-from headwise.report.statistics.bootstrap import (
-    CONFIDENCE,
-    SAMPLES,
-    Estimate,
-    draw_counts,
-    interval,
-)
+from headwise.report.statistics.bootstrap import Estimate, draw_counts, interval
 
 
 def probability_of_improvement(

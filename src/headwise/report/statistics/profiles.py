@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headwise.averages import CONFIDENCE, SAMPLES
 from headwise.report.statistics.aggregates import Array, strata_of
-from headwise.report.statistics.bootstrap import CONFIDENCE, SAMPLES, draw_counts, interval
+from headwise.report.statistics.bootstrap import draw_counts, interval
 
 
 class Profile(NamedTuple):
