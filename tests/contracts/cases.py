@@ -44,6 +44,8 @@ def builds(name, what, spec, **settings):
     kind = factorizations.get(name)
     if not hasattr(kind, what):
         return False
+    if not settings.get("dueling", True) and not kind.has_plain_value:
+        return False
     try:
         kind().check(spec)
         make(name, what, spec, seeds=(0,), **settings)

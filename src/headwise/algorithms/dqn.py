@@ -29,7 +29,7 @@ from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.td_error import TDError
 from headwise.checks import check_counts
 from headwise.errors import ConfigError
-from headwise.factorizations.base import Blueprint, offered
+from headwise.factorizations.base import Blueprint, Factorization, factorizations, offered
 from headwise.factorizations.heads import chosen
 from headwise.factorizations.layout import Layout
 from headwise.nets import Activation
@@ -109,16 +109,11 @@ class DQNLearner:
                 fix="Give a number of bins: bins=11.",
             )
         kind.check(task.spec)
+        _check_asked_for(config, kind)
         self.layout = Layout(task.spec, task.device)
         make = offered(kind, "value", config.name)
         self.online: Any = make(self._blueprint(task))
         self.target: Any = make(self._blueprint(task))
-        if config.temperature and getattr(self.online, "soft_heads", None) is None:
-            raise ConfigError(
-                f"the factorization {kind.name!r} has no soft values",
-                got=f"temperature {config.temperature}",
-                allowed="temperature 0, or one of independent, shared, vdn, joint",
-            )
         self._packed = Packed(self.online)
         self._packed_target = Packed(self.target)
         lr = config.member_values("lr", task.keys)
@@ -250,3 +245,21 @@ class DQNLearner:
         self.optimiser.load_state_dict(state)
         self._packed_target.load_rows(self._packed_target.values, state["target"])
         self.exploring.steps.set(int(state["steps"].max()))
+
+
+def _check_asked_for(config: DQN, kind: Factorization) -> None:
+    """Refuses settings that ask for a form of the value which the factorization does not have."""
+    if config.temperature and not kind.has_soft_heads:
+        able = [name for name, other in factorizations.items() if other.has_soft_heads]
+        raise ConfigError(
+            f"the factorization {kind.name!r} has no soft values",
+            got=f"temperature {config.temperature}",
+            allowed=f"temperature 0, or one of {', '.join(able)}",
+        )
+    if not config.dueling and not kind.has_plain_value:
+        able = [name for name, other in factorizations.items() if other.has_plain_value]
+        raise ConfigError(
+            f"the factorization {kind.name!r} is made of a state's value and advantages",
+            got="dueling=False",
+            allowed=f"dueling=True, or one of {', '.join(able)}",
+        )

@@ -48,6 +48,11 @@ class Factorization:
     sums_head_losses: ClassVar[bool] = False
     """Whether DQN adds up the losses of heads that have predictions of their own, because each has
     its own network, or takes their mean."""
+    has_soft_heads: ClassVar[bool] = False
+    """Whether its value has `soft_heads`, which DQN needs at a temperature."""
+    has_plain_value: ClassVar[bool] = False
+    """Whether its value can be a plain number for each option, which is DQN with `dueling=False`,
+    or is always made of a state's value and advantages."""
 
     def __post_init__(self) -> None:
         check_settings(self)

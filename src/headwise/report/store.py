@@ -25,7 +25,8 @@ from headwise.study.tables import UNREADABLE, read_table
 _ESTIMATORS = {"range_slope": "range"}
 """Estimators that go under the name of another one in the paper."""
 _AUTOMATIC = {"vdn": "range", "qplex": "grad"}
-"""What `importance="auto"` means."""
+"""What `importance="auto"` meant in a run with a branching critic. The classes say it too, as their
+`default_importance`, but a report reads no torch; and it is of runs as they were made."""
 _PLAIN_VIEWS = {
     "ContextualDecoupler": "discrete",
     **dict.fromkeys(("CoopPush", "HybridShoot", "Lander", "Platform"), "hybrid"),
