@@ -213,7 +213,7 @@ class AlgorithmConfig:
         raise NotImplementedError
 
 
-def per_member_fields(config: AlgorithmConfig) -> list[str]:
+def per_member_fields(config: AlgorithmConfig | type[AlgorithmConfig]) -> list[str]:
     """The names of the settings that may vary along the population."""
     return [f.name for f in fields(config) if "PerMember" in str(f.type)]
 

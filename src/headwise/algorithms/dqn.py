@@ -8,7 +8,7 @@ value of the greedy action is the sum of the heads' best, or each head's own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -29,7 +29,13 @@ from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.td_error import TDError
 from headwise.checks import check_counts
 from headwise.errors import ConfigError
-from headwise.factorizations.base import Blueprint, Factorization, factorizations, offered
+from headwise.factorizations.base import (
+    Blueprint,
+    Factorization,
+    SoftValue,
+    factorizations,
+    offered,
+)
 from headwise.factorizations.heads import chosen
 from headwise.factorizations.layout import Layout
 from headwise.nets import Activation
@@ -112,8 +118,13 @@ class DQNLearner:
         _check_asked_for(config, kind)
         self.layout = Layout(task.spec, task.device)
         make = offered(kind, "value", config.name)
-        self.online: Any = make(self._blueprint(task))
-        self.target: Any = make(self._blueprint(task))
+        self.online = make(self._blueprint(task))
+        self.target = make(self._blueprint(task))
+        self._soft_target: SoftValue | None = None
+        """The target network, where targets are soft values."""
+        if config.temperature:
+            assert isinstance(self.target, SoftValue), "what `has_soft_heads` claims"
+            self._soft_target = self.target
         self._packed = Packed(self.online)
         self._packed_target = Packed(self.target)
         lr = config.member_values("lr", task.keys)
@@ -167,8 +178,7 @@ class DQNLearner:
         self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
     ) -> Tensor:
         """The best action; there is no other policy to draw from."""
-        best: Tensor = self.online.best(obs, legal)
-        return best
+        return self.online.best(obs, legal)
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -206,11 +216,11 @@ class DQNLearner:
     def _target(self, batch: ReplayBatch) -> tuple[Tensor, Tensor]:
         """Rewards (P, B, 1 or G), and the values (P, B, G) that follow: together the target."""
         reward = batch.reward.unsqueeze(-1)
-        if self.config.temperature:
-            _, following = self.target.soft_heads(
+        if self._soft_target is not None:
+            _, following = self._soft_target.soft_heads(
                 batch.next_obs, self.config.temperature, batch.next_legal
             )
-            reward = reward + self._munchausen(batch)
+            reward = reward + self._munchausen(self._soft_target, batch)
         elif self.config.double_q:
             best = self.online.best(batch.next_obs, batch.next_legal)
             following = self.target.predict(batch.next_obs, best, batch.next_legal)
@@ -218,13 +228,13 @@ class DQNLearner:
             following = self.target.best_value(batch.next_obs, batch.next_legal)
         return reward, following
 
-    def _munchausen(self, batch: ReplayBatch) -> Tensor:
+    def _munchausen(self, target: SoftValue, batch: ReplayBatch) -> Tensor:
         """The scaled log-policy of the action taken, (P, B, G): a bonus for being sure."""
         if not self.config.munchausen:
             return torch.zeros_like(batch.reward).unsqueeze(-1)
         temperature = self.config.temperature
-        log_policy, columns = self.target.soft_heads(batch.obs, temperature, batch.legal)
-        options = self.online.options(batch.action)
+        log_policy, columns = target.soft_heads(batch.obs, temperature, batch.legal)
+        options = target.options(batch.action)
         bonus = temperature * chosen(log_policy, options)
         if bonus.shape[-1] == self.layout.num_heads:  # a joint action is one column, always in use
             bonus = self.layout.used(bonus, batch.action)

@@ -7,7 +7,7 @@ share of every residual, by how much the head mattered in that state.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.offline import OfflineRows, PastRows
 from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.value_loss import ValueLoss
-from headwise.factorizations.base import Blueprint, Importance, offered
+from headwise.factorizations.base import Blueprint, Branching, Importance, offered
 from headwise.factorizations.layout import Layout
 from headwise.population import (
     Adam,
@@ -68,7 +68,7 @@ class PPOLearner:
         kind.check(task.spec)
         self.layout = Layout(task.spec, task.device)
         init = Initializer(task.keys)
-        self.actor: Any = offered(kind, "policy", config.name)(
+        self.actor = offered(kind, "policy", config.name)(
             Blueprint(
                 layout=self.layout,
                 obs_size=task.obs_size,
@@ -79,7 +79,7 @@ class PPOLearner:
                 policy_gain=config.policy_gain,
             )
         )
-        self.critic: Any = offered(kind, "critic", config.name)(
+        self.critic = offered(kind, "critic", config.name)(
             Blueprint(
                 layout=self.layout,
                 obs_size=task.obs_size,
@@ -109,7 +109,8 @@ class PPOLearner:
             entropy_coef=config.member_values("entropy_coef", task.keys),
         )
         self.kl_coef = self.policy_loss.kl_coef
-        self.branching: bool = self.critic.branching
+        self.branching = self.critic if isinstance(self.critic, Branching) else None
+        """The critic, where it tells heads apart."""
         self.value_loss = ValueLoss(config, self.actor, self.critic, kind.name, self.gamma)
         self.importance: Importance = (
             kind.default_importance if config.importance == "auto" else config.importance
@@ -133,8 +134,7 @@ class PPOLearner:
     @property
     def num_uniforms(self) -> int:
         """Uniform numbers that `policy` takes to draw an action."""
-        count: int = self.actor.num_uniforms
-        return count
+        return self.actor.num_uniforms
 
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
@@ -152,8 +152,7 @@ class PPOLearner:
             raw = self.actor.mode(obs, legal)
         else:
             raw, _ = self.actor.sample(obs, uniform, legal)
-        unit: Tensor = self.actor.to_unit(raw)
-        return unit
+        return self.actor.to_unit(raw)
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -171,7 +170,7 @@ class PPOLearner:
         rows, metrics = self._prepare(batch)
         num_rows = rows["obs"].shape[-2]
         orders = shuffled(draws.uniform(Stream.SHUFFLE, self.num_passes, num_rows))
-        if self.offline is not None and self.branching:
+        if self.offline is not None and self.branching is not None:
             self.offline.add(rows | _successors(batch))
             self._past = self.offline.draw(draws, self.num_passes, num_rows)
         first = orders[..., 0, : self.config.minibatch]
@@ -232,7 +231,7 @@ class PPOLearner:
         if batch.next_legal is not None:
             following["next_legal"] = batch.next_legal.flatten(-4, -3)
         rows |= row_by_row(self._look, rows | following)
-        if self.branching:
+        if self.branching is not None:
             alpha = annealed_alpha(self.updates.now, self.num_updates, self.config.anneal_share)
             in_use = self.layout.active(action) if self.layout.is_conditional else None
             raw = rows.pop("importance")
@@ -246,30 +245,30 @@ class PPOLearner:
 
     def _look(self, part: Rows) -> Rows:
         """What policy and critic say of rows, each by itself."""
-        obs, following = part["obs"], part["next_obs"]
+        obs, following, branching = part["obs"], part["next_obs"], self.branching
         found: Rows = {"next_value": self.critic.value(following)}
-        if self.branching or self.config.kl_coef:
+        if branching is not None or self.config.kl_coef:
             heads = self.actor.judge(obs, part["raw"], part.get("legal")).heads
         if self.config.kl_coef:
             found |= {f"old_{name}": x for name, x in heads.tensors().items()}
-        if not self.branching:
+        if branching is None:
             return found | {"value": self.critic.value(obs)}
-        found["bins"] = self.critic.bins(part["action"])
-        masses = self.critic.masses(heads)
+        found["bins"] = branching.bins(part["action"])
+        masses = branching.masses(heads)
         if self.config.centre == "rollout":
             found["masses"] = masses
-        value, advantage = self.critic.centred(obs, masses)
+        value, advantage = branching.centred(obs, masses)
         found["value"] = value.unsqueeze(-1)
-        found["importance"] = self.critic.importance(
+        found["importance"] = branching.importance(
             advantage, obs, found["bins"], self.importance, part.get("legal")
         )
         if self.config.correct_mixture:
             later = self.actor.judge(following, part["raw"], part.get("next_legal")).heads
             for name, x, chances in (
                 ("value", obs, masses),
-                ("next_value", following, self.critic.masses(later)),
+                ("next_value", following, branching.masses(later)),
             ):
-                found[name] = found[name] + self.critic.expected_mixture(x, chances).unsqueeze(-1)
+                found[name] = found[name] + branching.expected_mixture(x, chances).unsqueeze(-1)
         return found
 
     def _estimate(
@@ -284,7 +283,7 @@ class PPOLearner:
             gae_lambda=self.gae_lambda,
             weights=None if weights is None else weights.view(*grid, -1),
             weight_place=self.config.weight_place,
-            critic_target=self.config.critic_target if self.branching else "lambda",
+            critic_target=self.config.critic_target if self.branching is not None else "lambda",
             normalise=self.config.normalise == "rollout",
         )
         return {name: x.flatten(-3, -2) for name, x in found._asdict().items()}
@@ -321,7 +320,7 @@ class PPOLearner:
         norms = torch.linalg.vector_norm(by_head, dim=-1).transpose(-1, -2)
         share = norms / norms.sum(-1, keepdim=True).clamp_min(1e-12)
         metrics = {"heads/gradient_share": self.policy_loss.by_head(share, shared_out=True)}
-        if self.branching:
+        if self.branching is not None:
             plain, _ = self.policy_loss.surrogate(
                 judged, part, part["plain"].expand_as(part["advantage"])
             )

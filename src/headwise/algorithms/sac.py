@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ from headwise.algorithms.temperature import Temperatures
 from headwise.checks import check_counts
 from headwise.factorizations.base import ActorGradient, Blueprint, offered
 from headwise.factorizations.layout import Layout
-from headwise.factorizations.soft import Soft, twice
+from headwise.factorizations.soft import twice
 from headwise.nets import Activation
 from headwise.population import (
     Adam,
@@ -132,9 +132,9 @@ class SACLearner:
             policy_gain=config.policy_gain,
             actor_gradient=config.actor_gradient,
         )
-        self.soft: Soft = offered(kind, "soft", config.name)(blueprint)
-        self.critic: Any = self.soft.make_critic()
-        self.target: Any = self.soft.make_critic()
+        self.soft = offered(kind, "soft", config.name)(blueprint)
+        self.critic = self.soft.make_critic()
+        self.target = self.soft.make_critic()
         self._packed, self._packed_target = Packed(self.critic), Packed(self.target)
         lr = config.member_values("lr", task.keys)
         self.critic_optimiser = Adam(self._packed, lr, max_norm=config.max_grad_norm)

@@ -57,7 +57,7 @@ class Pack:
 
 def pack_key(run: Run) -> str:
     """Equal for runs that can train together."""
-    varying = per_member_fields(algorithms.get(run.algorithm))  # type: ignore[arg-type]
+    varying = per_member_fields(algorithms.get(run.algorithm))
     data = run.to_json()
     del data["seed"], data["labels"]
     data["settings"] = {
