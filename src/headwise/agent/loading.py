@@ -15,7 +15,7 @@ from headwise.agent.place import chosen_device
 from headwise.agent.plan import Plan, checked_count
 from headwise.agent.storage import Parts, load_parts, load_state
 from headwise.agent.world import World
-from headwise.envs.types import VecEnv
+from headwise.envs.types import Reseedable, VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
 from headwise.population import Keys
 from headwise.training.device import AUTO
@@ -114,7 +114,7 @@ def _leave_episodes(vec: VecEnv, world: World, plan: Plan, state: State) -> VecE
     if not ticks or not world.is_known:
         return vec
     seeds = fresh_seeds(Keys(plan.seeds), RESUME, ticks)
-    if hasattr(vec, "reseed"):
+    if isinstance(vec, Reseedable):
         vec.reseed(seeds)
         return vec
     vec.close()

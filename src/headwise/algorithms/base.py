@@ -114,19 +114,17 @@ class ReplayPlan:
 
 
 class Algorithm(Protocol):
-    """A learner for a population."""
+    """A learner for a population; one that derives from this class is typed by it."""
 
-    @property
-    def plan(self) -> RolloutPlan | ReplayPlan:
-        """What data an update wants, and when."""
-
-    @property
-    def alive(self) -> Tensor:
-        """Which members have not diverged, (P,)."""
-
-    @property
-    def num_uniforms(self) -> int:
-        """Uniform numbers that `policy` takes to draw an action; 0 where nothing can be drawn."""
+    plan: RolloutPlan | ReplayPlan
+    """What data an update wants, and when."""
+    alive: Tensor
+    """Which members have not diverged, (P,)."""
+    num_uniforms: int
+    """Uniform numbers that `policy` takes to draw an action; 0 where nothing can be drawn."""
+    capturable: bool = True
+    """Whether acting and updates work on the same tensors every time, so that on a GPU they can be
+    captured. Where something grows in number they do not."""
 
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
         """Actions for collecting data, exploration included."""

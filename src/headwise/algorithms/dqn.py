@@ -16,6 +16,7 @@ from torch import Tensor
 from headwise.added import added
 from headwise.algorithms.base import (
     Acted,
+    Algorithm,
     Metrics,
     PerMember,
     ReplayBatch,
@@ -102,8 +103,10 @@ class DQN(OffPolicyConfig):
         return DQNLearner(self, task)
 
 
-class DQNLearner:
+class DQNLearner(Algorithm):
     """A population of DQN learners."""
+
+    num_uniforms = 0  # there is no policy to draw from, only the best action
 
     def __init__(self, config: DQN, task: Task) -> None:
         self.config = config
@@ -158,11 +161,6 @@ class DQNLearner:
         return self.exploring.epsilon
 
     # --- acting ---------------------------------------------------------------------------------
-
-    @property
-    def num_uniforms(self) -> int:
-        """None: there is no policy to draw from, only the best action."""
-        return 0
 
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:

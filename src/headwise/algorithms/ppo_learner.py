@@ -15,6 +15,7 @@ from torch import Tensor
 from headwise.algorithms.advantages import Estimate, estimate_advantages
 from headwise.algorithms.base import (
     Acted,
+    Algorithm,
     Metrics,
     ReplayBatch,
     Report,
@@ -59,7 +60,7 @@ Rows = dict[str, Tensor]
 """A rollout laid out as rows, (P, N, ...), by name."""
 
 
-class PPOLearner:
+class PPOLearner(Algorithm):
     """A population of PPO learners."""
 
     def __init__(self, config: PPO, task: Task) -> None:
@@ -95,7 +96,8 @@ class PPOLearner:
         self.optimiser = Adam(packed, lr, max_norm=config.max_grad_norm)
         self.alive = self.optimiser.alive
         slots = task.num_slots
-        self.plan = RolloutPlan(max(config.rollout // slots, 1))
+        self.plan: RolloutPlan = RolloutPlan(max(config.rollout // slots, 1))
+        self.num_uniforms = self.actor.num_uniforms
         self.num_updates = max(task.total_steps // (self.plan.length * slots), 1)
         self.updates = Clock(task.device)
         self.gamma = config.member_values("gamma", task.keys)
@@ -117,6 +119,7 @@ class PPOLearner:
         )
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
+        self.capturable = self.offline is None  # past rows grow in number
         one = torch.ones_like(self.gamma)
         self._weights = [one, config.value_coef * one]  # of the losses of policy and critic
         self.num_passes = config.epochs
@@ -125,16 +128,6 @@ class PPOLearner:
         self._past: PastRows | None = None
 
     # --- acting ---------------------------------------------------------------------------------
-
-    @property
-    def capturable(self) -> bool:
-        """Whether an update works on the same tensors every time; past rows grow in number."""
-        return self.offline is None
-
-    @property
-    def num_uniforms(self) -> int:
-        """Uniform numbers that `policy` takes to draw an action."""
-        return self.actor.num_uniforms
 
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from headwise.algorithms.base import (
     Acted,
+    Algorithm,
     Metrics,
     PerMember,
     ReplayBatch,
@@ -112,7 +113,7 @@ class SAC(OffPolicyConfig):
         return SACLearner(self, task)
 
 
-class SACLearner:
+class SACLearner(Algorithm):
     """A population of SAC learners."""
 
     def __init__(self, config: SAC, task: Task) -> None:
@@ -158,6 +159,7 @@ class SACLearner:
             alive=self.alive,
         )
         self.plan = config.replay_plan()
+        self.num_uniforms = self.soft.num_uniforms
         self.updates = Clock(task.device)
         self._num_updates = max(task.total_steps * config.updates_per_step, 1.0)
         self._fraction = config.member_values("target_entropy", task.keys)
@@ -176,11 +178,6 @@ class SACLearner:
         return linear(self._fraction, self._fraction_end, self.updates.now, span)
 
     # --- acting ---------------------------------------------------------------------------------
-
-    @property
-    def num_uniforms(self) -> int:
-        """Uniform numbers that `policy` takes to draw an action."""
-        return self.soft.num_uniforms
 
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:

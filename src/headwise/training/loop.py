@@ -105,7 +105,7 @@ class Loop:
         self._legal_options = LegalOptions(env.spec, binning.spec, keys.device)
         self._act_clock, self._update_clock = Clock(keys.device), Clock(keys.device)
         # A normaliser makes new tensors as it goes, and so do some learners.
-        captured = normaliser is None and getattr(algorithm, "capturable", True)
+        captured = normaliser is None and algorithm.capturable
         where = keys.device if captured else torch.device("cpu")
         self._act = Captured(self._act_once, where)
         self._take_in = Captured(self._take_in_once, where)
@@ -213,7 +213,7 @@ class Loop:
         if self.normaliser is not None:
             self.normaliser.begin_episodes()
         obs = self._upload(self.env.reset())
-        legal = getattr(self.env, "first_legal", None)  # of the observations just given
+        legal = self.env.first_legal  # of the observations just given
         self._see(obs, None if legal is None else self._upload(legal))
         self.in_episodes = True
 
