@@ -109,7 +109,7 @@ class Loop:
         where = keys.device if captured else torch.device("cpu")
         self._act = Captured(self._act_once, where)
         self._take_in = Captured(self._take_in_once, where)
-        self._update = Captured(self._update_times, where, bundle=4)
+        self._update = Captured(self._update_times, where, repeated=self._update_times, bundle=4)
         self._passes: Passes | None = None
         if where.type == "cuda" and isinstance(algorithm, InPasses):
             self._passes = Passes(algorithm, where)
@@ -189,10 +189,9 @@ class Loop:
         self.in_episodes = True
         self._learn_what_is_due()
 
-    def _act_once(self, times: int = 1) -> tuple[Tensor, Acted]:
+    def _act_once(self) -> tuple[Tensor, Acted]:
         """What the learner sees now and what it does, which is sent to the environment."""
         assert self.obs is not None
-        assert times == 1
         seen = self.obs if self.normaliser is None else self.normaliser.obs(self.obs, update=True)
         acted = self.algorithm.act(seen, self.keys.at(self._act_clock.now), self.legal)
         self._act_clock.advance()
@@ -200,9 +199,8 @@ class Loop:
         self._bridge.send(self.binning.to_env(acted.action).nan_to_num(0.0))
         return seen, acted
 
-    def _take_in_once(self, times: int = 1) -> None:
+    def _take_in_once(self) -> None:
         """Remembers the step that the environment took, and sees what there is now."""
-        assert times == 1
         fresh = self._bridge.tensors()
         self.memory.write(self._transition(fresh))
         self._see(fresh["obs"], fresh.get("legal"))
@@ -259,7 +257,7 @@ class Loop:
             self._update_clock.advance()
         self.updates += updates
 
-    def _update_times(self, times: int) -> Metrics:
+    def _update_times(self, times: int = 1) -> Metrics:
         """So many updates; only the last one's report is worked out."""
         for _ in range(times):
             report = self._update_once()
