@@ -23,8 +23,8 @@ PerMember: TypeAlias = float | tuple[float, ...]
 Metrics: TypeAlias = dict[str, Tensor]
 """What an update reports: (P,) for a member, (P, H) for a member's heads; on the device."""
 
-Report: TypeAlias = Callable[[], Metrics]
-"""What an update has to tell, worked out only if somebody asks right after it."""
+LazyMetrics: TypeAlias = Callable[[], Metrics]
+"""Computes the metrics of the update just made; call it before the next update."""
 
 algorithms: Registry[type[AlgorithmConfig]] = Registry("algorithm")
 
@@ -134,7 +134,7 @@ class Algorithm(Protocol):
     ) -> Tensor:
         """Actions (P, B, H) of the policy learned: the best, or drawn if uniforms are given."""
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """One update from a batch of the kind that the plan asks for."""
 
     def state_dict(self) -> dict[str, Tensor]:

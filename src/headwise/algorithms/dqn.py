@@ -17,10 +17,10 @@ from headwise.added import added
 from headwise.algorithms.base import (
     Acted,
     Algorithm,
+    LazyMetrics,
     Metrics,
     PerMember,
     ReplayBatch,
-    Report,
     RolloutBatch,
     Task,
     algorithms,
@@ -180,7 +180,7 @@ class DQNLearner(Algorithm):
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """One gradient step on rows drawn from the past."""
         assert isinstance(batch, ReplayBatch)
         reward, following = self._target(batch)
@@ -194,13 +194,13 @@ class DQNLearner(Algorithm):
         torch.autograd.backward(predicted, error.slope())
         self.optimiser.step(self._packed_target, self.config.tau)
 
-        def report() -> Metrics:
+        def metrics() -> Metrics:
             return error.metrics() | {
                 "train/grad_norm": self.optimiser.norm.clone(),
                 "rollout/exploration_rate": self.epsilon,
             }
 
-        return report
+        return metrics
 
     def _weights(self, batch: ReplayBatch, predicted: Tensor) -> tuple[float, Tensor | None]:
         """What each error (P, B, G) counts in a member's loss, which is a mean over rows."""

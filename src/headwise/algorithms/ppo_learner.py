@@ -16,9 +16,9 @@ from headwise.algorithms.advantages import Estimate, estimate_advantages
 from headwise.algorithms.base import (
     Acted,
     Algorithm,
+    LazyMetrics,
     Metrics,
     ReplayBatch,
-    Report,
     RolloutBatch,
     RolloutPlan,
     Task,
@@ -149,7 +149,7 @@ class PPOLearner(Algorithm):
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """Several passes over a rollout in shuffled minibatches."""
         assert isinstance(batch, RolloutBatch)
         metrics = self.begin(batch, draws)

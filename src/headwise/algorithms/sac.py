@@ -17,10 +17,10 @@ from torch import Tensor
 from headwise.algorithms.base import (
     Acted,
     Algorithm,
+    LazyMetrics,
     Metrics,
     PerMember,
     ReplayBatch,
-    Report,
     RolloutBatch,
     Task,
     algorithms,
@@ -197,7 +197,7 @@ class SACLearner(Algorithm):
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """One gradient step of critics, actor and temperatures on rows drawn from the past."""
         assert isinstance(batch, ReplayBatch)
         rows = batch.reward.shape[-1]
@@ -220,14 +220,14 @@ class SACLearner(Algorithm):
         of_the_rest = self._improve(batch, noise, alpha)
         self.updates.advance()
 
-        def report() -> Metrics:
+        def metrics() -> Metrics:
             return of_the_rest() | {
                 "train/critic_loss": member_sum(error.square()) / rows,
                 "train/q_values": member_mean(predicted.detach()),
                 "train/grad_norm": self.critic_optimiser.norm.clone(),
             }
 
-        return report
+        return metrics
 
     def _expected_bonus(self, alpha: Tensor, batch: ReplayBatch, columns: int) -> Tensor:
         """What entropy is worth where it meets its target, (P, 1 or B, G)."""
@@ -260,7 +260,7 @@ class SACLearner(Algorithm):
             error = error * twice(self.layout.active(batch.action))
         return error, error * (2.0 / rows)
 
-    def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> Report:
+    def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> LazyMetrics:
         """A step of the actor, where there is one, and of the temperatures."""
         with straight_gradients(), held_constant(self._packed):
             actor = self.soft.actor_loss(
@@ -275,12 +275,12 @@ class SACLearner(Algorithm):
             actor.entropy, self.fraction, actor.in_use, self._most(batch.legal)
         )
 
-        def report() -> Metrics:
+        def metrics() -> Metrics:
             loss = actor.loss
             of_actor = {} if loss is None else {"train/actor_loss": loss.detach()}
             return of_actor | of_temperatures()
 
-        return report
+        return metrics
 
     def _relaxation(self) -> Tensor:
         """How soft relaxed options are by now."""

@@ -17,10 +17,10 @@ from headwise.algorithms.base import (
     Acted,
     Algorithm,
     InPasses,
+    LazyMetrics,
     Metrics,
     ReplayBatch,
     ReplayPlan,
-    Report,
     RolloutBatch,
     RolloutPlan,
 )
@@ -258,12 +258,12 @@ class Loop:
         self.updates += updates
 
     def _update_times(self, times: int = 1) -> Metrics:
-        """So many updates; only the last one's report is worked out."""
+        """So many updates; only the last one's metrics are worked out."""
         for _ in range(times):
-            report = self._update_once()
-        return report()
+            metrics = self._update_once()
+        return metrics()
 
-    def _update_once(self) -> Report:
+    def _update_once(self) -> LazyMetrics:
         draws = self.keys.at(self._update_clock.now)
         batch: RolloutBatch | ReplayBatch
         if isinstance(self.memory, Rollout):
@@ -274,9 +274,9 @@ class Loop:
             uniform = draws.uniform(Stream.REPLAY, self.algorithm.plan.batch_size, 2)
             batch = self.memory.sample(uniform, self.gamma)
             batch = batch if self.normaliser is None else self.normaliser.batch(batch)
-        report = self.algorithm.update(batch, draws)
+        metrics = self.algorithm.update(batch, draws)
         self._update_clock.advance()
-        return report
+        return metrics
 
     def _transition(self, fresh: dict[str, Tensor]) -> Transition:
         assert self.obs is not None
