@@ -112,6 +112,10 @@ class ReplayPlan:
     """Updates for each environment step of a member."""
     n_step: int = 1
 
+    def updates_by(self, steps: int) -> int:
+        """Updates that are due in all, once a member has so many steps in memory."""
+        return max(int((steps - self.warmup) * self.updates_per_step), 0)
+
 
 class Algorithm(Protocol):
     """A learner for a population; one that derives from this class is typed by it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -22,7 +21,6 @@ from headwise.algorithms.base import (
     ReplayBatch,
     ReplayPlan,
     RolloutBatch,
-    RolloutPlan,
 )
 from headwise.envs.types import StepBatch, VecEnv
 from headwise.population import Clock, Keys, Stream
@@ -31,9 +29,9 @@ from headwise.training.bridge import Bridge
 from headwise.training.capture import Captured
 from headwise.training.episodes import Episodes
 from headwise.training.legal import LegalOptions
+from headwise.training.memory import load_memory, memory_for
 from headwise.training.normalise import Normaliser
 from headwise.training.passes import Passes
-from headwise.training.replay import LARGE, Replay
 from headwise.training.rollout import Rollout
 from headwise.training.threads import training_threads
 from headwise.training.transition import Transition
@@ -41,8 +39,6 @@ from headwise.training.turns import Question
 
 SLOW = 300e-6
 """Seconds of a step of the environment for which it is worth a thread of its own."""
-
-logger = logging.getLogger("headwise")
 
 State = dict[str, dict[str, Tensor]]
 """Everything a run depends on: tensors by part and name."""
@@ -84,18 +80,7 @@ class Loop:
         """Environment steps that each member has taken."""
         self.updates = 0
         """Updates of the learner."""
-        plan = algorithm.plan
-        self.memory: Rollout | Replay
-        if isinstance(plan, RolloutPlan):
-            self.memory = Rollout(plan.length)
-        else:
-            seen = env.obs_spec
-            self.memory = Replay(
-                plan.capacity,
-                env.num_slots,
-                plan.n_step,
-                bytes_only=seen.is_bytes and seen.size >= LARGE,
-            )
+        self.memory = memory_for(algorithm.plan, env)
         self.obs: Tensor | None = None
         """What to act on now, as the environment gave it; None before the first episode."""
         self.in_episodes = False
@@ -241,7 +226,7 @@ class Loop:
             # By what was taken into memory, which is less than all steps where it began anew.
             slots = self.env.num_slots
             after, before = (slots * (self.memory.steps - ago) for ago in (0, 1))
-            due = _updates_by(plan, after) - _updates_by(plan, before)
+            due = plan.updates_by(after) - plan.updates_by(before)
         if due:
             self.learn(due)
 
@@ -352,25 +337,14 @@ class Loop:
         self.episodes.table = state["episodes"]["table"].cpu().numpy()
         self.load_learner(state)
         if "memory" in state:
-            self._load_memory(state["memory"])
+            load_memory(self.memory, state["memory"], self.env.num_slots)
         self.in_episodes = "env" in state and self.env.can_snapshot
         if self.in_episodes:
             self.env.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
             self._keep_seeing(**state["now"])
-
-    def _load_memory(self, state: dict[str, Tensor]) -> None:
-        if isinstance(self.memory, Rollout) and not self.memory.fits(state, self.env.num_slots):
-            logger.warning("The rollout under way does not fit and is left out: a new one begins.")
-            return
-        self.memory.load_state_dict(state)
 
     def load_learner(self, state: State) -> None:
         """Takes over what was learned, and nothing of where the run was."""
         self.algorithm.load_state_dict(state["learner"])
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
-
-
-def _updates_by(plan: ReplayPlan, steps: int) -> int:
-    """Updates that are due in all, once a member has so many steps in memory."""
-    return max(int((steps - plan.warmup) * plan.updates_per_step), 0)
