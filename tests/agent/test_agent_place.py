@@ -10,7 +10,7 @@ from gymnasium import spaces
 import headwise as hw
 from headwise.agent import place
 from headwise.cli import main
-from headwise.training.device import Choice
+from headwise.training.device import DeviceChoice
 
 SMALL = {"hidden": (8,), "seeds": 2, "num_envs": 4, "warmup": 16, "batch_size": 8, "replay": 200}
 
@@ -30,7 +30,7 @@ def measured(monkeypatch):
 
     def faster(measure):
         seconds.extend([measure("cpu"), measure("cpu")])
-        return Choice("cpu", "device cpu: twice as fast, say")
+        return DeviceChoice("cpu", "device cpu: twice as fast, say")
 
     monkeypatch.setattr(place, "faster_device", faster)
     monkeypatch.setattr(place, "_SECONDS", 0.01)

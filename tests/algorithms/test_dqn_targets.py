@@ -100,7 +100,7 @@ def test_munchausen_counts_heads_in_use_only(name, dueling):
     found = []
     for option in range(5):
         action = torch.tensor([1.0, float(option)]).expand(MEMBERS, ROWS, 2)
-        found.append(learner._munchausen(batch._replace(action=action)))
+        found.append(learner._munchausen(learner.target, batch._replace(action=action)))
     assert (found[0] < 0).any()
     assert all(torch.equal(x, found[0]) for x in found)
     if name != "joint":

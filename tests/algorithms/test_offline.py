@@ -63,6 +63,7 @@ def test_the_critic_learns_from_the_past_and_the_policy_from_the_rollout(factori
         assert all(torch.isfinite(x).all() for x in loop.metrics.values())
     assert ours.algorithm.offline.rows["obs"].shape == (2, 300, 1)
     assert plain.algorithm.offline is None
+    assert [loop.algorithm.capturable for loop in (ours, plain)] == [False, True]
     state = [loop.algorithm.state_dict()["values"] for loop in (ours, plain)]
     assert not torch.equal(*state)
 

@@ -81,7 +81,7 @@ def test_options_that_are_not_legal():
 
 
 def compare(loss, actor, part):
-    assert loss.compiled
+    assert loss.over_options is loss.actor
     share = row_shares(part["valid"])
     found, expected = loss.by_module(part, share), loss.by_tensors(part, share)
     close = {"rtol": 1e-5, "atol": 2e-6}
@@ -186,8 +186,8 @@ def test_who_is_compiled():
     assert not fits_options_loss(Layout(HYBRID))
     assert not fits_options_loss(Layout(ONE_OF))
     assert not fits_options_loss(Layout(ActionSpec.of(a=Choice(65))))
-    assert not make_loss(ActionSpec.of(x=Range(-1, 1)))[0].compiled
-    assert not make_loss(DISCRETE, ratio="joint")[0].compiled
+    assert make_loss(ActionSpec.of(x=Range(-1, 1)))[0].over_options is None
+    assert make_loss(DISCRETE, ratio="joint")[0].over_options is None
 
 
 def test_what_the_kernels_are_given():

@@ -6,6 +6,7 @@ import torch
 
 from headwise import ActionSpec, Choice, ConfigError, Range
 from headwise.factorizations import Blueprint, factorizations
+from headwise.factorizations.base import is_offered
 from headwise.factorizations.layout import Layout
 from headwise.population import Initializer, Keys
 from headwise.spaces import Condition
@@ -42,7 +43,9 @@ def blueprint(spec, seeds=(0, 1, 2), **settings):
 def builds(name, what, spec, **settings):
     """Whether a factorization offers something for a spec; what it refuses is in test_refusals."""
     kind = factorizations.get(name)
-    if not hasattr(kind, what):
+    if not is_offered(kind, what):
+        return False
+    if not settings.get("dueling", True) and not kind.has_plain_value:
         return False
     try:
         kind().check(spec)

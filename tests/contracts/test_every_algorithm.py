@@ -11,6 +11,7 @@ from headwise.algorithms import algorithms
 from headwise.algorithms.base import per_member_fields
 from headwise.envs.native import NativeVecEnv
 from headwise.factorizations import factorizations
+from headwise.factorizations.base import is_offered
 from headwise.training.build import make_loop
 
 SMALL = {
@@ -31,7 +32,7 @@ def loop_for(algorithm, factorization, view, seeds, steps=160, **more):
 
 def accepted(algorithm, name, view):
     """Whether a cell makes sense; those that do not are listed in test_refusals."""
-    if not hasattr(factorizations.get(name), WHAT[algorithm]):
+    if not is_offered(factorizations.get(name), WHAT[algorithm]):
         return False
     try:
         loop_for(algorithm, name, view, (0,))

@@ -340,6 +340,7 @@ def test_step_batches_keep_their_word(name):
     obs = env.reset()
     shape = (3, 5)
     assert obs.shape == (*shape, env.obs_spec.size)
+    assert env.first_legal is None  # none of ours has masks
     waits = np.zeros(shape, dtype=bool)
     returns, lengths, ends = np.zeros(shape), np.zeros(shape, int), 0
     previous = None

@@ -14,6 +14,7 @@ from cases import (
 )
 
 from headwise.factorizations import factorizations
+from headwise.factorizations.base import Branching
 from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.heads import Heads
 from headwise.nets import Mixer
@@ -90,6 +91,21 @@ def test_greedy_keeps_to_legal_options(name, spec, dueling):
     torch.testing.assert_close(chosen, columns)
     # centring sees legal options only, so the choice beats every legal joint action
     assert (chosen.mean(-1) >= torch.stack(table).amax(0) - 1e-5).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "dueling"),
+    [cell for cell in VALUES if factorizations.get(cell[0]).has_soft_heads],
+)
+def test_soft_values_are_at_least_those_of_the_best_action(name, spec, dueling):
+    obs = observations()
+    value = make(name, "value", SPECS[spec], dueling=dueling)
+    with torch.no_grad():
+        log_policy, soft = value.soft_heads(obs, 0.4)
+        assert (soft >= value.best_value(obs) - 1e-6).all()
+    torch.testing.assert_close(log_policy.exp().sum(-1), torch.ones(log_policy.shape[:-1]))
+    options = value.options(value.best(obs))
+    assert options.shape == log_policy.shape[:-1]
 
 
 @pytest.mark.parametrize(("name", "dueling"), [("vdn", True), ("vdn", False), ("joint", False)])
@@ -277,7 +293,7 @@ def test_a_member_alone_equals_itself_in_any_population(name, what, spec):
 BRANCHING = [
     (name, spec)
     for name, spec in offers("critic", ALL_SPECS)
-    if make(name, "critic", SPECS[spec]).branching
+    if isinstance(make(name, "critic", SPECS[spec]), Branching)
 ]
 
 

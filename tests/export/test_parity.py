@@ -14,6 +14,7 @@ from deployed import SPACES, Deployed, run_onnx
 
 from headwise.export import export_onnx
 from headwise.factorizations import factorizations
+from headwise.factorizations.base import is_offered
 
 ROWS = 10_000
 MOST_EDGES = 5
@@ -29,7 +30,7 @@ def cells():
                 refused |= algorithm == "sac" and name in ("vdn", "qplex") and space == "continuous"
                 # To a learner of options a continuous action in bins is like a hybrid one.
                 same = algorithm == "dqn" and space == "continuous"
-                if hasattr(kind, what) and not refused and not same:
+                if is_offered(kind, what) and not refused and not same:
                     found.append((algorithm, name, space))
     return found
 

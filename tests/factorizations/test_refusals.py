@@ -82,15 +82,26 @@ def test_dqn_without_bins_says_what_to_do():
 
 @pytest.mark.parametrize("factorization", ["qplex", "ar"])
 def test_soft_values_are_refused_where_there_are_none(factorization):
-    with pytest.raises(ConfigError, match=r"has no soft values.*one of independent, shared, vdn"):
+    with pytest.raises(ConfigError, match=r"has no soft values.*one of independent, shared, .*vdn"):
         build("dqn", factorization, DISCRETE, temperature=0.1)
     build("dqn", "vdn", DISCRETE, temperature=0.1)
 
 
 @pytest.mark.parametrize("factorization", ["qplex", "ar"])
 def test_plain_values_are_refused_where_there_are_none(factorization):
-    with pytest.raises(ConfigError, match=r"value and advantages.*dueling=False.*shared, vdn"):
+    with pytest.raises(ConfigError, match=r"value and advantages.*dueling=False.*shared, .*vdn"):
         build("dqn", factorization, DISCRETE, dueling=False)
+
+
+@pytest.mark.parametrize(
+    ("ability", "setting"),
+    [("has_soft_heads", {"temperature": 0.1}), ("has_plain_value", {"dueling": False})],
+)
+def test_the_factorization_says_what_dqn_may_ask_of_it(ability, setting, monkeypatch):
+    monkeypatch.setattr(factorizations.get("vdn"), ability, False)
+    with pytest.raises(ConfigError, match=r"'vdn'.*one of independent, shared, joint\."):
+        build("dqn", "vdn", DISCRETE, **setting)
+    build("dqn", "shared", DISCRETE, **setting)
 
 
 @pytest.mark.parametrize("what", ["policy", "critic", "value", "soft"])

@@ -7,6 +7,7 @@ from headwise.algorithms import algorithms
 from headwise.algorithms.base import ReplayBatch, RolloutBatch
 from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
+from headwise.factorizations.base import is_offered
 from headwise.population import Adam, Initializer, Keys, Linear, Packed, Stream
 from headwise.training.build import make_loop
 from headwise.training.capture import Captured
@@ -23,7 +24,7 @@ CELLS = [
     (algorithm, name, view)
     for algorithm, what in (("ppo", "policy"), ("dqn", "value"), ("sac", "soft"))
     for name, kind in factorizations.items()
-    if hasattr(kind, what)
+    if is_offered(kind, what)
     for view in ("discrete", "hybrid")
     if not (name == "joint" and view == "hybrid" and algorithm != "dqn")
 ]

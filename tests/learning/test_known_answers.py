@@ -7,6 +7,7 @@ import torch
 from headwise.algorithms import algorithms
 from headwise.envs.probes import probes
 from headwise.factorizations import factorizations
+from headwise.factorizations.base import is_offered
 from headwise.population import Keys, Stream
 from headwise.training.build import make_loop
 
@@ -66,7 +67,7 @@ def cells(names):
     for algorithm in ("ppo", "dqn", "sac"):
         for name, kind in factorizations.items():
             what = {"ppo": "policy", "dqn": "value", "sac": "soft"}[algorithm]
-            if not hasattr(kind, what):
+            if not is_offered(kind, what):
                 continue
             for probe in names:
                 spec = probes.get(probe).spec

@@ -18,7 +18,7 @@ from headwise.study import Cell, Options, Store, Study, conduct, train
 from headwise.study.executors import inline, streams
 from headwise.study.keeper import Keeper
 from headwise.study.planner import Pack
-from headwise.study.progress import Progress
+from headwise.study.progress import StudyProgress
 from headwise.study.train import train_by_turns, train_pack
 from headwise.training.evaluate import Player
 from headwise.training.loop import Loop
@@ -27,7 +27,7 @@ KEEP = Options(executor="inline", keep_checkpoints=True)
 ROWS = np.random.default_rng(0).normal(size=(64, 9)).astype(np.float32)
 
 
-class Heard(Progress):
+class Heard(StudyProgress):
     """Remembers what was said about checkpoints."""
 
     def __init__(self):

@@ -32,7 +32,7 @@ import ray
 from ray.cluster_utils import Cluster
 from test_ray_executor import study
 from headwise.study import Options, conduct
-from headwise.study.progress import Progress
+from headwise.study.progress import StudyProgress
 
 if __name__ == "__main__":
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
@@ -56,7 +56,7 @@ if __name__ == "__main__":
         cluster.remove_node(busy_nodes[0], allow_graceful=False)
         print("killed", flush=True)
 
-    class Watched(Progress):
+    class Watched(StudyProgress):
         def __enter__(self):
             # Now the driver is there, so it lives on the head and not on one of these.
             nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]

@@ -7,13 +7,13 @@ from tiny_study import tiny_study
 
 from headwise.study import Options, conduct
 from headwise.study.planner import Pack, pack_runs
-from headwise.study.progress import ConsoleProgress, Progress, duration
+from headwise.study.progress import ConsoleProgress, StudyProgress, duration
 
 
 def test_steps_are_counted_over_all_runs():
     runs = tiny_study(seeds=2).runs()
     first, second = pack_runs(runs)
-    progress = Progress()
+    progress = StudyProgress()
     progress.begin(runs, total=6)
     assert (progress.done, progress.total, progress.steps_total) == (2, 6, 4 * 64)
     progress.started(first)

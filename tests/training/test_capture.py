@@ -9,16 +9,29 @@ from headwise.training.capture import Captured
 def test_it_runs_as_often_as_asked_and_returns_the_last_result():
     runs = []
 
-    def body(times):
-        runs.extend(range(len(runs), len(runs) + times))
+    def body():
+        runs.append(len(runs))
         return runs[-1]
 
     for bundle in (1, 4):
         runs.clear()
-        captured = Captured(body, torch.device("cpu"), bundle)
+        captured = Captured(body, torch.device("cpu"), bundle=bundle)
         assert captured() == 0
         assert captured(times=6) == 6
         assert runs == list(range(7))
+
+
+def test_many_at_once_are_left_to_what_can_do_so():
+    asked = []
+
+    def repeated(times):
+        asked.append(times)
+        return sum(asked)
+
+    captured = Captured(lambda: repeated(1), torch.device("cpu"), repeated=repeated, bundle=4)
+    assert captured(times=6) == 6
+    assert captured() == 7
+    assert asked == [6, 1]
 
 
 def test_a_clock_counts_wherever_it_is():

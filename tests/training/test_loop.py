@@ -5,9 +5,14 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from small_agents import Countdown, small_agent, states_equal
+from small_agents import SETTINGS, Countdown, small_agent, states_equal
 
 import headwise as hw
+from headwise.algorithms import algorithms
+from headwise.envs.types import StepBatch, VecEnv
+from headwise.factorizations import factorizations
+from headwise.training.build import make_loop
+from headwise.training.evaluate import evaluate_loop
 
 
 class OneLegal(gym.Env):
@@ -45,6 +50,32 @@ def test_illegal_options_are_never_taken(algo, factorization):
     assert (kept["legal"].sum((-1, -2))[:, :filled] == 4).all()  # 1 of 5 and 3 of 3
     if algo == "ppo":
         assert agent.loop.updates >= 2
+
+
+class Counts(VecEnv):
+    """A vector environment of one's own, with what it must have: options earn their number."""
+
+    num_members, num_slots, can_snapshot = 2, 3, False
+    spec, obs_spec = hw.ActionSpec.of([hw.Choice(4)]), hw.ObsSpec.flat(1)
+
+    def reset(self):
+        self.batch = StepBatch.of_shape(2, 3, 1)
+        self.batch.valid[...] = True
+        return self.batch.obs
+
+    def step(self, action):
+        self.batch.reward[...] = self.batch.episode_return[...] = action[..., 0]
+        self.batch.terminated[...] = True
+        return self.batch
+
+
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+def test_a_vector_environment_without_masks_need_not_speak_of_them(algo):
+    config = algorithms.get(algo)(hidden=(8,), lr=0.02, **SETTINGS[algo])
+    loop = make_loop(Counts(), config, factorizations.get("shared")(), (0, 1), 1200)
+    loop.run(1200)
+    assert loop.legal is None
+    assert evaluate_loop(loop, Counts(), 3).returns.tolist() == [[3.0] * 3] * 2
 
 
 def test_masks_in_predict():

@@ -20,7 +20,7 @@ def head_importance(
     Only a branching critic of PPO (vdn, qplex) tells heads apart; for others the answer is None.
     """
     learner = loop.algorithm
-    if not isinstance(learner, PPOLearner) or not learner.branching:
+    if not isinstance(learner, PPOLearner) or learner.branching is None:
         return None
     members = loop.keys.num_members
     obs = torch.from_numpy(np.broadcast_to(rows, (members, *rows.shape)).copy())
@@ -29,10 +29,10 @@ def head_importance(
         obs = loop.normaliser.obs(obs, update=False)
     raw = learner.actor.mode(obs)
     unit = learner.actor.to_unit(raw)
-    masses = learner.critic.masses(learner.actor.judge(obs, raw).heads)
-    _, advantage = learner.critic.centred(obs, masses)
+    masses = learner.branching.masses(learner.actor.judge(obs, raw).heads)
+    _, advantage = learner.branching.centred(obs, masses)
     kind = "range" if learner.importance == "uniform" else learner.importance
-    found = learner.critic.importance(advantage, obs, learner.critic.bins(unit), kind)
+    found = learner.branching.importance(advantage, obs, learner.branching.bins(unit), kind)
     weights = importance_weights(found, 1.0, 0.0)[member]
     shares: NDArray[np.float64] = weights.cpu().double().numpy()
     return shares

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.types import StepBatch, VecEnv
+from headwise.envs.types import Reseedable, StepBatch, VecEnv
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec, ObsSpec
 
@@ -58,13 +57,14 @@ class LateEnv:
         return self._env is not None and self._env.can_snapshot
 
     @property
-    def first_legal(self) -> Any:
+    def first_legal(self) -> NDArray[np.bool_] | None:
         """The mask of the observations that `reset` returned, if there is one."""
-        return getattr(self._env, "first_legal", None)
+        return None if self._env is None else self._env.first_legal
 
     def reseed(self, seeds: Sequence[int]) -> None:
         """Lets the next `reset` begin the randomness of every slot anew, by its member's seed."""
-        env: Any = self._opened()
+        env = self._opened()
+        assert isinstance(env, Reseedable)
         env.reseed(seeds)
 
     def reset(self) -> NDArray[np.float32]:

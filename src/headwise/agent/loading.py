@@ -16,7 +16,7 @@ from headwise.agent.plan import Plan
 from headwise.agent.storage import Parts, load_parts, load_state
 from headwise.agent.world import World
 from headwise.checks import optional_count
-from headwise.envs.types import VecEnv
+from headwise.envs.types import Reseedable, VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
 from headwise.population import Keys
 from headwise.training.device import AUTO
@@ -115,7 +115,7 @@ def _leave_episodes(vec: VecEnv, world: World, plan: Plan, state: State) -> VecE
     if not ticks or not world.is_known:
         return vec
     seeds = fresh_seeds(Keys(plan.seeds), RESUME, ticks)
-    if hasattr(vec, "reseed"):
+    if isinstance(vec, Reseedable):
         vec.reseed(seeds)
         return vec
     vec.close()

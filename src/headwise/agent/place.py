@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from headwise.agent.plan import Plan
 from headwise.agent.world import World
-from headwise.training.device import Choice, faster_device
+from headwise.training.device import DeviceChoice, faster_device
 from headwise.training.pace import get_ready, impatient, seconds_per_step
 from headwise.training.threads import training_threads
 
@@ -19,7 +19,7 @@ _SECONDS = 0.3
 def chosen_device(plan: Plan, world: World) -> str:
     """The device on which this plan trains faster; one line of the log says which and why."""
     if not world.is_known or world.is_alone(len(plan.seeds), plan.num_envs):
-        choice = Choice("cpu", "device cpu: there is no second environment to measure with")
+        choice = DeviceChoice("cpu", "device cpu: there is no second environment to measure with")
     else:
         choice = faster_device(lambda device: _seconds(plan, world, device))
     if choice.why:

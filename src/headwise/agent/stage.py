@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
 
 from headwise.agent.loading import RESUME
 from headwise.agent.world import World
-from headwise.envs.types import VecEnv
+from headwise.envs.types import Reseedable, VecEnv
 from headwise.training.evaluate import fresh_seeds
 from headwise.training.loop import Loop
 
@@ -29,7 +28,8 @@ def stage(world: World, loop: Loop, seeds: Sequence[int]) -> Iterator[VecEnv]:
         with closing(world.vec(seeds, slots)) as env:
             yield env
         return
-    only: Any = loop.env
+    only = loop.env
+    assert isinstance(only, Reseedable), "what was handed over"
     loop.in_episodes = False
     only.reseed(seeds)
     try:

@@ -15,6 +15,7 @@ from gymnasium.vector import VectorEnv
 
 from headwise.agent.face import Face, as_lists
 from headwise.envs.foreign import TRANSLATING, foreign_env, is_itself
+from headwise.envs.foreign_vec import ForeignVecEnv
 from headwise.envs.make import env_names, plain_name
 from headwise.envs.registration import env_id
 from headwise.envs.types import VecEnv
@@ -92,7 +93,8 @@ class World:
     def face(self, env: VecEnv) -> Face:
         """How the environment itself speaks."""
         if not self.is_ours:
-            codec = env.codec  # type: ignore[attr-defined]
+            assert isinstance(env, ForeignVecEnv)
+            codec = env.codec
             return Face(codec.observation_space, codec.action_space, **codec.settings)
         name = plain_name(self.env)
         if env_id(name) not in gym.registry:

@@ -35,8 +35,8 @@ PerMember: TypeAlias = Annotated[float | tuple[float, ...], _VARIES]
 Metrics: TypeAlias = dict[str, Tensor]
 """What an update reports: (P,) for a member, (P, H) for a member's heads; on the device."""
 
-Report: TypeAlias = Callable[[], Metrics]
-"""What an update has to tell, worked out only if somebody asks right after it."""
+LazyMetrics: TypeAlias = Callable[[], Metrics]
+"""Computes the metrics of the update just made; call it before the next update."""
 
 algorithms: Registry[type[AlgorithmConfig]] = Registry("algorithm")
 
@@ -124,21 +124,23 @@ class ReplayPlan:
     """Updates for each environment step of a member."""
     n_step: int = 1
 
+    def updates_by(self, steps: int) -> int:
+        """Updates that are due in all, once a member has so many steps in memory."""
+        return max(int((steps - self.warmup) * self.updates_per_step), 0)
+
 
 class Algorithm(Protocol):
-    """A learner for a population."""
+    """A learner for a population; one that derives from this class is typed by it."""
 
-    @property
-    def plan(self) -> RolloutPlan | ReplayPlan:
-        """What data an update wants, and when."""
-
-    @property
-    def alive(self) -> Tensor:
-        """Which members have not diverged, (P,)."""
-
-    @property
-    def num_uniforms(self) -> int:
-        """Uniform numbers that `policy` takes to draw an action; 0 where nothing can be drawn."""
+    plan: RolloutPlan | ReplayPlan
+    """What data an update wants, and when."""
+    alive: Tensor
+    """Which members have not diverged, (P,)."""
+    num_uniforms: int
+    """Uniform numbers that `policy` takes to draw an action; 0 where nothing can be drawn."""
+    capturable: bool = True
+    """Whether acting and updates work on the same tensors every time, so that on a GPU they can be
+    captured. Where something grows in number they do not."""
 
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
         """Actions for collecting data, exploration included."""
@@ -148,7 +150,7 @@ class Algorithm(Protocol):
     ) -> Tensor:
         """Actions (P, B, H) of the policy learned: the best, or drawn if uniforms are given."""
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """One update from a batch of the kind that the plan asks for."""
 
     def state_dict(self) -> dict[str, Tensor]:

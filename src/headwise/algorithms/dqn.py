@@ -8,7 +8,7 @@ value of the greedy action is the sum of the heads' best, or each head's own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -16,10 +16,11 @@ from torch import Tensor
 from headwise.added import added
 from headwise.algorithms.base import (
     Acted,
+    Algorithm,
+    LazyMetrics,
     Metrics,
     PerMember,
     ReplayBatch,
-    Report,
     RolloutBatch,
     Task,
     algorithms,
@@ -29,7 +30,13 @@ from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.td_error import TDError
 from headwise.checks import check_counts
 from headwise.errors import ConfigError
-from headwise.factorizations.base import Blueprint, offered
+from headwise.factorizations.base import (
+    Blueprint,
+    Factorization,
+    SoftValue,
+    factorizations,
+    offered,
+)
 from headwise.factorizations.heads import chosen
 from headwise.factorizations.layout import Layout
 from headwise.nets import Activation
@@ -96,8 +103,10 @@ class DQN(OffPolicyConfig):
         return DQNLearner(self, task)
 
 
-class DQNLearner:
+class DQNLearner(Algorithm):
     """A population of DQN learners."""
+
+    num_uniforms = 0  # there is no policy to draw from, only the best action
 
     def __init__(self, config: DQN, task: Task) -> None:
         self.config = config
@@ -109,16 +118,16 @@ class DQNLearner:
                 fix="Give a number of bins: bins=11.",
             )
         kind.check(task.spec)
+        _check_asked_for(config, kind)
         self.layout = Layout(task.spec, task.device)
         make = offered(kind, "value", config.name)
-        self.online: Any = make(self._blueprint(task))
-        self.target: Any = make(self._blueprint(task))
-        if config.temperature and getattr(self.online, "soft_heads", None) is None:
-            raise ConfigError(
-                f"the factorization {kind.name!r} has no soft values",
-                got=f"temperature {config.temperature}",
-                allowed="temperature 0, or one of independent, shared, vdn, joint",
-            )
+        self.online = make(self._blueprint(task))
+        self.target = make(self._blueprint(task))
+        self._soft_target: SoftValue | None = None
+        """The target network, where targets are soft values."""
+        if config.temperature:
+            assert isinstance(self.target, SoftValue), "what `has_soft_heads` claims"
+            self._soft_target = self.target
         self._packed = Packed(self.online)
         self._packed_target = Packed(self.target)
         lr = config.member_values("lr", task.keys)
@@ -153,11 +162,6 @@ class DQNLearner:
 
     # --- acting ---------------------------------------------------------------------------------
 
-    @property
-    def num_uniforms(self) -> int:
-        """None: there is no policy to draw from, only the best action."""
-        return 0
-
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
         """The best action, but each head of each slot by chance something else."""
@@ -172,12 +176,11 @@ class DQNLearner:
         self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
     ) -> Tensor:
         """The best action; there is no other policy to draw from."""
-        best: Tensor = self.online.best(obs, legal)
-        return best
+        return self.online.best(obs, legal)
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """One gradient step on rows drawn from the past."""
         assert isinstance(batch, ReplayBatch)
         reward, following = self._target(batch)
@@ -191,13 +194,13 @@ class DQNLearner:
         torch.autograd.backward(predicted, error.slope())
         self.optimiser.step(self._packed_target, self.config.tau)
 
-        def report() -> Metrics:
+        def metrics() -> Metrics:
             return error.metrics() | {
                 "train/grad_norm": self.optimiser.norm.clone(),
                 "rollout/exploration_rate": self.epsilon,
             }
 
-        return report
+        return metrics
 
     def _weights(self, batch: ReplayBatch, predicted: Tensor) -> tuple[float, Tensor | None]:
         """What each error (P, B, G) counts in a member's loss, which is a mean over rows."""
@@ -211,11 +214,11 @@ class DQNLearner:
     def _target(self, batch: ReplayBatch) -> tuple[Tensor, Tensor]:
         """Rewards (P, B, 1 or G), and the values (P, B, G) that follow: together the target."""
         reward = batch.reward.unsqueeze(-1)
-        if self.config.temperature:
-            _, following = self.target.soft_heads(
+        if self._soft_target is not None:
+            _, following = self._soft_target.soft_heads(
                 batch.next_obs, self.config.temperature, batch.next_legal
             )
-            reward = reward + self._munchausen(batch)
+            reward = reward + self._munchausen(self._soft_target, batch)
         elif self.config.double_q:
             best = self.online.best(batch.next_obs, batch.next_legal)
             following = self.target.predict(batch.next_obs, best, batch.next_legal)
@@ -223,13 +226,13 @@ class DQNLearner:
             following = self.target.best_value(batch.next_obs, batch.next_legal)
         return reward, following
 
-    def _munchausen(self, batch: ReplayBatch) -> Tensor:
+    def _munchausen(self, target: SoftValue, batch: ReplayBatch) -> Tensor:
         """The scaled log-policy of the action taken, (P, B, G): a bonus for being sure."""
         if not self.config.munchausen:
             return torch.zeros_like(batch.reward).unsqueeze(-1)
         temperature = self.config.temperature
-        log_policy, columns = self.target.soft_heads(batch.obs, temperature, batch.legal)
-        options = self.online.options(batch.action)
+        log_policy, columns = target.soft_heads(batch.obs, temperature, batch.legal)
+        options = target.options(batch.action)
         bonus = temperature * chosen(log_policy, options)
         if bonus.shape[-1] == self.layout.num_heads:  # a joint action is one column, always in use
             bonus = self.layout.used(bonus, batch.action)
@@ -250,3 +253,21 @@ class DQNLearner:
         self.optimiser.load_state_dict(state)
         self._packed_target.load_rows(self._packed_target.values, state["target"])
         self.exploring.steps.set(int(state["steps"].max()))
+
+
+def _check_asked_for(config: DQN, kind: Factorization) -> None:
+    """Refuses settings that ask for a form of the value which the factorization does not have."""
+    if config.temperature and not kind.has_soft_heads:
+        able = [name for name, other in factorizations.items() if other.has_soft_heads]
+        raise ConfigError(
+            f"the factorization {kind.name!r} has no soft values",
+            got=f"temperature {config.temperature}",
+            allowed=f"temperature 0, or one of {', '.join(able)}",
+        )
+    if not config.dueling and not kind.has_plain_value:
+        able = [name for name, other in factorizations.items() if other.has_plain_value]
+        raise ConfigError(
+            f"the factorization {kind.name!r} is made of a state's value and advantages",
+            got="dueling=False",
+            allowed=f"dueling=True, or one of {', '.join(able)}",
+        )

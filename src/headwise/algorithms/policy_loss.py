@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from headwise.algorithms.options_loss import (
     options_loss,
 )
 from headwise.algorithms.surrogate import clipped_surrogate
-from headwise.factorizations.base import Judged
+from headwise.factorizations.base import Judged, Policy, PolicyOverOptions
 from headwise.factorizations.heads import Heads
 from headwise.factorizations.layout import Layout
 from headwise.population import along, member_mean, member_sum
@@ -54,7 +54,7 @@ class PolicyLoss:
     def __init__(
         self,
         config: PPO,
-        actor: Any,
+        actor: Policy,
         layout: Layout,
         *,
         joint: bool,
@@ -69,10 +69,10 @@ class PolicyLoss:
         self.entropy_coef = entropy_coef
         self.kl_coef = torch.full_like(clip, config.kl_coef)
         """The weight of the divergence, (P,), which adapts."""
-        self.compiled = (
-            self.ratio != "joint" and hasattr(actor, "logits") and fits_options_loss(layout)
-        )
-        """Whether one call of the compiled module, or one kernel, does it all."""
+        self.over_options: PolicyOverOptions | None = None
+        """The policy, where one call of the compiled module, or one kernel, does it all."""
+        if self.ratio != "joint" and fits_options_loss(layout):
+            self.over_options = actor if isinstance(actor, PolicyOverOptions) else None
         self._groups_ranges = self.ratio == "ranges_joint" and layout.num_ranges > 1
         # The ratio that each head has a part in, (H,), if Ranges have one together.
         self._ratio_of = torch.where(
@@ -84,7 +84,8 @@ class PolicyLoss:
 
     def __call__(self, part: dict[str, Tensor], share: Tensor) -> PolicyTerms:
         """The terms of a minibatch, of whose rows each counts its share, (P, B, 1)."""
-        terms = self.by_module(part, share) if self.compiled else self.by_tensors(part, share)
+        by = self.by_tensors if self.over_options is None else self.by_module
+        terms = by(part, share)
         if terms.divergence is not None:
             self._adapt(terms.divergence)
         return terms
@@ -134,6 +135,8 @@ class PolicyLoss:
 
     def by_module(self, part: dict[str, Tensor], share: Tensor) -> PolicyTerms:
         """All of it by the compiled module or as one kernel, for a policy over options."""
+        actor = self.over_options
+        assert actor is not None
         advantage = part["advantage"]
         if self.config.normalise == "minibatch":
             advantage = standardised(advantage, part["valid"])
@@ -142,10 +145,10 @@ class PolicyLoss:
         rows = (part["raw"], part["log_prob"], advantage, share, old)
         weights = (self.clip, self.entropy_coef, self.kl_coef)
         if obs.device.type == "cuda":
-            flat = self.actor.flat_logits(obs)
+            flat = actor.flat_logits(obs)
             found = flat_options_loss(self.layout, flat, legal, *rows, weights)
         else:
-            found = options_loss(self.actor.logits(obs, legal), *rows, torch.stack(weights))
+            found = options_loss(actor.logits(obs, legal), *rows, torch.stack(weights))
         judged = Judged(found.log_prob, Heads(self.layout, found.log_probs, None))
         divergence = None if old is None else found.divergence
         return PolicyTerms(

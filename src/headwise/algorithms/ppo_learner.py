@@ -7,7 +7,7 @@ share of every residual, by how much the head mattered in that state.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,9 +15,10 @@ from torch import Tensor
 from headwise.algorithms.advantages import Estimate, estimate_advantages
 from headwise.algorithms.base import (
     Acted,
+    Algorithm,
+    LazyMetrics,
     Metrics,
     ReplayBatch,
-    Report,
     RolloutBatch,
     RolloutPlan,
     Task,
@@ -34,7 +35,7 @@ from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.offline import OfflineRows, PastRows
 from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.value_loss import ValueLoss
-from headwise.factorizations.base import Blueprint, Importance, offered
+from headwise.factorizations.base import Blueprint, Branching, Importance, offered
 from headwise.factorizations.layout import Layout
 from headwise.population import (
     Adam,
@@ -59,7 +60,7 @@ Rows = dict[str, Tensor]
 """A rollout laid out as rows, (P, N, ...), by name."""
 
 
-class PPOLearner:
+class PPOLearner(Algorithm):
     """A population of PPO learners."""
 
     def __init__(self, config: PPO, task: Task) -> None:
@@ -68,7 +69,7 @@ class PPOLearner:
         kind.check(task.spec)
         self.layout = Layout(task.spec, task.device)
         init = Initializer(task.keys)
-        self.actor: Any = offered(kind, "policy", config.name)(
+        self.actor = offered(kind, "policy", config.name)(
             Blueprint(
                 layout=self.layout,
                 obs_size=task.obs_size,
@@ -79,7 +80,7 @@ class PPOLearner:
                 policy_gain=config.policy_gain,
             )
         )
-        self.critic: Any = offered(kind, "critic", config.name)(
+        self.critic = offered(kind, "critic", config.name)(
             Blueprint(
                 layout=self.layout,
                 obs_size=task.obs_size,
@@ -95,7 +96,8 @@ class PPOLearner:
         self.optimiser = Adam(packed, lr, max_norm=config.max_grad_norm)
         self.alive = self.optimiser.alive
         slots = task.num_slots
-        self.plan = RolloutPlan(max(config.rollout // slots, 1))
+        self.plan: RolloutPlan = RolloutPlan(max(config.rollout // slots, 1))
+        self.num_uniforms = self.actor.num_uniforms
         self.num_updates = max(task.total_steps // (self.plan.length * slots), 1)
         self.updates = Clock(task.device)
         self.gamma = config.member_values("gamma", task.keys)
@@ -109,13 +111,15 @@ class PPOLearner:
             entropy_coef=config.member_values("entropy_coef", task.keys),
         )
         self.kl_coef = self.policy_loss.kl_coef
-        self.branching: bool = self.critic.branching
+        self.branching = self.critic if isinstance(self.critic, Branching) else None
+        """The critic, where it tells heads apart."""
         self.value_loss = ValueLoss(config, self.actor, self.critic, kind.name, self.gamma)
         self.importance: Importance = (
             kind.default_importance if config.importance == "auto" else config.importance
         )
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
+        self.capturable = self.offline is None  # past rows grow in number
         one = torch.ones_like(self.gamma)
         self._weights = [one, config.value_coef * one]  # of the losses of policy and critic
         self.num_passes = config.epochs
@@ -124,17 +128,6 @@ class PPOLearner:
         self._past: PastRows | None = None
 
     # --- acting ---------------------------------------------------------------------------------
-
-    @property
-    def capturable(self) -> bool:
-        """Whether an update works on the same tensors every time; past rows grow in number."""
-        return self.offline is None
-
-    @property
-    def num_uniforms(self) -> int:
-        """Uniform numbers that `policy` takes to draw an action."""
-        count: int = self.actor.num_uniforms
-        return count
 
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
@@ -152,12 +145,11 @@ class PPOLearner:
             raw = self.actor.mode(obs, legal)
         else:
             raw, _ = self.actor.sample(obs, uniform, legal)
-        unit: Tensor = self.actor.to_unit(raw)
-        return unit
+        return self.actor.to_unit(raw)
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """Several passes over a rollout in shuffled minibatches."""
         assert isinstance(batch, RolloutBatch)
         metrics = self.begin(batch, draws)
@@ -171,7 +163,7 @@ class PPOLearner:
         rows, metrics = self._prepare(batch)
         num_rows = rows["obs"].shape[-2]
         orders = shuffled(draws.uniform(Stream.SHUFFLE, self.num_passes, num_rows))
-        if self.offline is not None and self.branching:
+        if self.offline is not None and self.branching is not None:
             self.offline.add(rows | _successors(batch))
             self._past = self.offline.draw(draws, self.num_passes, num_rows)
         first = orders[..., 0, : self.config.minibatch]
@@ -232,7 +224,7 @@ class PPOLearner:
         if batch.next_legal is not None:
             following["next_legal"] = batch.next_legal.flatten(-4, -3)
         rows |= row_by_row(self._look, rows | following)
-        if self.branching:
+        if self.branching is not None:
             alpha = annealed_alpha(self.updates.now, self.num_updates, self.config.anneal_share)
             in_use = self.layout.active(action) if self.layout.is_conditional else None
             raw = rows.pop("importance")
@@ -246,30 +238,30 @@ class PPOLearner:
 
     def _look(self, part: Rows) -> Rows:
         """What policy and critic say of rows, each by itself."""
-        obs, following = part["obs"], part["next_obs"]
+        obs, following, branching = part["obs"], part["next_obs"], self.branching
         found: Rows = {"next_value": self.critic.value(following)}
-        if self.branching or self.config.kl_coef:
+        if branching is not None or self.config.kl_coef:
             heads = self.actor.judge(obs, part["raw"], part.get("legal")).heads
         if self.config.kl_coef:
             found |= {f"old_{name}": x for name, x in heads.tensors().items()}
-        if not self.branching:
+        if branching is None:
             return found | {"value": self.critic.value(obs)}
-        found["bins"] = self.critic.bins(part["action"])
-        masses = self.critic.masses(heads)
+        found["bins"] = branching.bins(part["action"])
+        masses = branching.masses(heads)
         if self.config.centre == "rollout":
             found["masses"] = masses
-        value, advantage = self.critic.centred(obs, masses)
+        value, advantage = branching.centred(obs, masses)
         found["value"] = value.unsqueeze(-1)
-        found["importance"] = self.critic.importance(
+        found["importance"] = branching.importance(
             advantage, obs, found["bins"], self.importance, part.get("legal")
         )
         if self.config.correct_mixture:
             later = self.actor.judge(following, part["raw"], part.get("next_legal")).heads
             for name, x, chances in (
                 ("value", obs, masses),
-                ("next_value", following, self.critic.masses(later)),
+                ("next_value", following, branching.masses(later)),
             ):
-                found[name] = found[name] + self.critic.expected_mixture(x, chances).unsqueeze(-1)
+                found[name] = found[name] + branching.expected_mixture(x, chances).unsqueeze(-1)
         return found
 
     def _estimate(
@@ -284,7 +276,7 @@ class PPOLearner:
             gae_lambda=self.gae_lambda,
             weights=None if weights is None else weights.view(*grid, -1),
             weight_place=self.config.weight_place,
-            critic_target=self.config.critic_target if self.branching else "lambda",
+            critic_target=self.config.critic_target if self.branching is not None else "lambda",
             normalise=self.config.normalise == "rollout",
         )
         return {name: x.flatten(-3, -2) for name, x in found._asdict().items()}
@@ -321,7 +313,7 @@ class PPOLearner:
         norms = torch.linalg.vector_norm(by_head, dim=-1).transpose(-1, -2)
         share = norms / norms.sum(-1, keepdim=True).clamp_min(1e-12)
         metrics = {"heads/gradient_share": self.policy_loss.by_head(share, shared_out=True)}
-        if self.branching:
+        if self.branching is not None:
             plain, _ = self.policy_loss.surrogate(
                 judged, part, part["plain"].expand_as(part["advantage"])
             )

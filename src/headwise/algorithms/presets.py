@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from headwise.algorithms.ppo import PPO
 from headwise.factorizations import Factorization, factorizations
+from headwise.factorizations.qplex import QPLEX
 
 Preset: TypeAlias = Literal["sound", "as_published"]
 Estimator: TypeAlias = Literal["uniform", "range", "grad"]
@@ -64,7 +65,6 @@ def decoupler_ppo(preset: Preset, factorization: str, estimator: Estimator = "un
 
 def decoupler_factorization(preset: Preset, factorization: str) -> Factorization:
     """The factorization of a cell, with the mixer as wide as the preset has it."""
-    kind = factorizations.get(factorization)
-    if factorization == "qplex":
-        return kind(mixer_width=128 if preset == "as_published" else 64)  # type: ignore[call-arg]
-    return kind()
+    if factorization == QPLEX.name:
+        return QPLEX(mixer_width=128 if preset == "as_published" else 64)
+    return factorizations.get(factorization)()

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from headwise.algorithms.base import (
     Acted,
+    Algorithm,
+    LazyMetrics,
     Metrics,
     PerMember,
     ReplayBatch,
-    Report,
     RolloutBatch,
     Task,
     algorithms,
@@ -30,7 +31,7 @@ from headwise.algorithms.temperature import Temperatures
 from headwise.checks import check_counts
 from headwise.factorizations.base import ActorGradient, Blueprint, offered
 from headwise.factorizations.layout import Layout
-from headwise.factorizations.soft import Soft, twice
+from headwise.factorizations.soft import twice
 from headwise.nets import Activation
 from headwise.population import (
     Adam,
@@ -112,7 +113,7 @@ class SAC(OffPolicyConfig):
         return SACLearner(self, task)
 
 
-class SACLearner:
+class SACLearner(Algorithm):
     """A population of SAC learners."""
 
     def __init__(self, config: SAC, task: Task) -> None:
@@ -132,9 +133,9 @@ class SACLearner:
             policy_gain=config.policy_gain,
             actor_gradient=config.actor_gradient,
         )
-        self.soft: Soft = offered(kind, "soft", config.name)(blueprint)
-        self.critic: Any = self.soft.make_critic()
-        self.target: Any = self.soft.make_critic()
+        self.soft = offered(kind, "soft", config.name)(blueprint)
+        self.critic = self.soft.make_critic()
+        self.target = self.soft.make_critic()
         self._packed, self._packed_target = Packed(self.critic), Packed(self.target)
         lr = config.member_values("lr", task.keys)
         self.critic_optimiser = Adam(self._packed, lr, max_norm=config.max_grad_norm)
@@ -158,6 +159,7 @@ class SACLearner:
             alive=self.alive,
         )
         self.plan = config.replay_plan()
+        self.num_uniforms = self.soft.num_uniforms
         self.updates = Clock(task.device)
         self._num_updates = max(task.total_steps * config.updates_per_step, 1.0)
         self._fraction = config.member_values("target_entropy", task.keys)
@@ -177,11 +179,6 @@ class SACLearner:
 
     # --- acting ---------------------------------------------------------------------------------
 
-    @property
-    def num_uniforms(self) -> int:
-        """Uniform numbers that `policy` takes to draw an action."""
-        return self.soft.num_uniforms
-
     @torch.no_grad()
     def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
         """Actions drawn from the policy."""
@@ -200,7 +197,7 @@ class SACLearner:
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """One gradient step of critics, actor and temperatures on rows drawn from the past."""
         assert isinstance(batch, ReplayBatch)
         rows = batch.reward.shape[-1]
@@ -223,14 +220,14 @@ class SACLearner:
         of_the_rest = self._improve(batch, noise, alpha)
         self.updates.advance()
 
-        def report() -> Metrics:
+        def metrics() -> Metrics:
             return of_the_rest() | {
                 "train/critic_loss": member_sum(error.square()) / rows,
                 "train/q_values": member_mean(predicted.detach()),
                 "train/grad_norm": self.critic_optimiser.norm.clone(),
             }
 
-        return report
+        return metrics
 
     def _expected_bonus(self, alpha: Tensor, batch: ReplayBatch, columns: int) -> Tensor:
         """What entropy is worth where it meets its target, (P, 1 or B, G)."""
@@ -263,7 +260,7 @@ class SACLearner:
             error = error * twice(self.layout.active(batch.action))
         return error, error * (2.0 / rows)
 
-    def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> Report:
+    def _improve(self, batch: ReplayBatch, noise: Tensor, alpha: Tensor) -> LazyMetrics:
         """A step of the actor, where there is one, and of the temperatures."""
         with straight_gradients(), held_constant(self._packed):
             actor = self.soft.actor_loss(
@@ -278,12 +275,12 @@ class SACLearner:
             actor.entropy, self.fraction, actor.in_use, self._most(batch.legal)
         )
 
-        def report() -> Metrics:
+        def metrics() -> Metrics:
             loss = actor.loss
             of_actor = {} if loss is None else {"train/actor_loss": loss.detach()}
             return of_actor | of_temperatures()
 
-        return report
+        return metrics
 
     def _relaxation(self) -> Tensor:
         """How soft relaxed options are by now."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
+from headwise.algorithms.base import LazyMetrics, Metrics
 from headwise.factorizations.layout import Layout
 from headwise.population import Adam, Keys, Packed, along, member_mean
 
@@ -76,7 +76,7 @@ class Temperatures(nn.Module):
         fraction: Tensor,
         in_use: Tensor | None = None,
         most: Tensor | None = None,
-    ) -> Callable[[], dict[str, Tensor]]:
+    ) -> LazyMetrics:
         """Raises temperatures where entropy (P, B, H) is below target, lowers them elsewhere.
 
         A head that is seldom in use (`in_use`, (P, B, H)) has as little entropy to reach, and so
@@ -97,7 +97,7 @@ class Temperatures(nn.Module):
             self.log_alpha.grad.copy_(surplus)
         self.optimiser.step()
 
-        def report() -> dict[str, Tensor]:
+        def metrics() -> Metrics:
             alpha = self()
             return {
                 "train/ent_coef_loss": (self.log_alpha.detach() * surplus).sum(-1),
@@ -108,7 +108,7 @@ class Temperatures(nn.Module):
                 "warn/temperature": (alpha > RUNAWAY).any(-1).float(),
             }
 
-        return report
+        return metrics
 
     @torch.no_grad()
     def _forward_kernel(self) -> Tensor:

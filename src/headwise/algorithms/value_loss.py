@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from headwise.algorithms.returns import td_target
 from headwise.algorithms.squared_error import squared_error
 from headwise.errors import ConfigError
-from headwise.factorizations.base import Judged
+from headwise.factorizations.base import Branching, Critic, Judged, Policy
 from headwise.population import along, member_mean
 
 if TYPE_CHECKING:
@@ -29,13 +29,15 @@ class ValueLoss:
     """
 
     def __init__(
-        self, config: PPO, actor: Any, critic: Any, factorization: str, gamma: Tensor
+        self, config: PPO, actor: Policy, critic: Critic, factorization: str, gamma: Tensor
     ) -> None:
         self.config = config
         self.actor = actor
         self.critic = critic
+        self.branching = critic if isinstance(critic, Branching) else None
+        """The critic, where it tells heads apart."""
         self.gamma = gamma
-        if critic.branching and config.value_clip is not None:
+        if self.branching is not None and config.value_clip is not None:
             raise ConfigError(
                 f"value_clip holds the value of states near the old one, and the critic of "
                 f"{factorization!r} learns by the value of actions",
@@ -49,11 +51,11 @@ class ValueLoss:
         if "past_obs" in part:
             return self._of_the_past(part)
         target = part["target"]
-        if self.critic.branching:
+        if self.branching is not None:
             masses = part.get("masses")
             if masses is None:
-                masses = self.critic.masses(judged.heads.detached())
-            predicted = self.critic.predict(part["obs"], part["bins"], masses)
+                masses = self.branching.masses(judged.heads.detached())
+            predicted = self.branching.predict(part["obs"], part["bins"], masses)
             return squared_error(predicted, target, share)
         predicted = self.critic.value(part["obs"])
         loss = squared_error(predicted, target, share)
@@ -67,14 +69,16 @@ class ValueLoss:
 
     def _of_the_past(self, part: dict[str, Tensor]) -> Tensor:
         """The branching critic on rows of the past, one step and the next value as target."""
+        critic = self.branching
+        assert critic is not None, "only such a critic learns of the past"
         obs, following = part["past_obs"], part["past_next_obs"]
         with torch.no_grad():
             # Centred under the current policy, whatever the policy was that acted then.
             heads = self.actor.judge(obs, part["past_raw"], part.get("past_legal")).heads
-            masses = self.critic.masses(heads)
+            masses = critic.masses(heads)
             gamma = along(self.gamma, part["past_reward"])
             target = td_target(
-                part["past_reward"], self.critic.value(following), part["past_terminated"], gamma
+                part["past_reward"], critic.value(following), part["past_terminated"], gamma
             )
-        predicted = self.critic.predict(obs, part["past_bins"], masses)
+        predicted = critic.predict(obs, part["past_bins"], masses)
         return member_mean((predicted - target).square(), part["past_valid"])

@@ -17,7 +17,7 @@ RUNS = Path("runs")
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportCommand:
     """Make the report of a study, or of several in one: a page, figures, tables, claims ledger."""
 
     folders: tyro.conf.Positional[tuple[Path, ...]]
@@ -69,5 +69,5 @@ def _found(folder: Path) -> Path:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """`headwise report ...`; returns the exit code."""
-    command = tyro.cli(Report, args=argv, prog="headwise report")
+    command = tyro.cli(ReportCommand, args=argv, prog="headwise report")
     return command.call(Console(stderr=True))

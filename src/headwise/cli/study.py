@@ -36,7 +36,7 @@ RUNS = Path("runs")
 
 
 @dataclass(frozen=True)
-class Run:
+class RunCommand:
     """Run what is not finished yet. Killed at any moment, the same command goes on from there."""
 
     study: tyro.conf.Positional[str]
@@ -86,7 +86,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class List:
+class ListCommand:
     """Name the studies that can be run by name: those in ./studies and those of the library."""
 
     def call(self, console: Console) -> int:
@@ -99,7 +99,7 @@ class List:
 
 
 @dataclass(frozen=True)
-class Status:
+class StatusCommand:
     """Say how a study stands: finished, failed and why, under way, left; and what was kept."""
 
     folder: tyro.conf.Positional[Path]
@@ -140,7 +140,7 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Export:
+class ExportCommand:
     """Write a study's results for other tools."""
 
     folder: tyro.conf.Positional[Path]
@@ -163,7 +163,7 @@ class Export:
 
 
 @dataclass(frozen=True)
-class Archive:
+class ArchiveCommand:
     """Write what a report needs of a study as one small file: settings, results, learning curves.
 
     Episodes, metrics and checkpoints stay behind.
@@ -190,7 +190,7 @@ class Archive:
 
 
 @dataclass(frozen=True)
-class Restore:
+class RestoreCommand:
     """Put the runs of archived studies into a folder, as finished ones.
 
     `headwise study run` goes on with what is missing, and `headwise report` reads the folder. Files
@@ -220,12 +220,12 @@ class Restore:
 
 
 Command: TypeAlias = (
-    Annotated[Run, tyro.conf.subcommand("run")]
-    | Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Status, tyro.conf.subcommand("status")]
-    | Annotated[Export, tyro.conf.subcommand("export")]
-    | Annotated[Archive, tyro.conf.subcommand("archive")]
-    | Annotated[Restore, tyro.conf.subcommand("restore")]
+    Annotated[RunCommand, tyro.conf.subcommand("run")]
+    | Annotated[ListCommand, tyro.conf.subcommand("list")]
+    | Annotated[StatusCommand, tyro.conf.subcommand("status")]
+    | Annotated[ExportCommand, tyro.conf.subcommand("export")]
+    | Annotated[ArchiveCommand, tyro.conf.subcommand("archive")]
+    | Annotated[RestoreCommand, tyro.conf.subcommand("restore")]
 )
 
 

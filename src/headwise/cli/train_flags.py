@@ -20,7 +20,7 @@ from headwise.training.products import Products
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunFlags:
     """What to train, and how long."""
 
     algo: str = "ppo"
@@ -40,7 +40,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Environment:
+class EnvironmentFlags:
     """Where to train."""
 
     env: str = "headwise/HybridShoot-v0"
@@ -59,7 +59,7 @@ class Environment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output:
+class OutputFlags:
     """What is left behind, and what is shown."""
 
     out: Path | None = None
@@ -73,7 +73,7 @@ class Output:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
+class MachineFlags:
     """What to train on."""
 
     device: str = AUTO
@@ -86,17 +86,22 @@ class Machine:
 class Asked(NamedTuple):
     """What the words of the command line say."""
 
-    run: Run
-    environment: Environment
-    output: Output
-    machine: Machine
+    run: RunFlags
+    environment: EnvironmentFlags
+    output: OutputFlags
+    machine: MachineFlags
     algorithm: AlgorithmConfig
     factorization: Factorization
     given: frozenset[str]
     """Names of the flags that were given."""
 
 
-_GROUPS = {"run": Run, "environment": Environment, "output": Output, "machine": Machine}
+_GROUPS = {
+    "run": RunFlags,
+    "environment": EnvironmentFlags,
+    "output": OutputFlags,
+    "machine": MachineFlags,
+}
 _WITH_RESUME = (
     "steps", "stop_at", "env", "log", "checkpoint_every", "progress", "device", "products"
 )  # fmt: skip
@@ -108,8 +113,8 @@ def parse(argv: Sequence[str]) -> Asked:
 
     Which flags there are depends on two of them, so those are looked up first.
     """
-    algorithm = algorithms.get(value_of(argv, "algo") or Run.algo)
-    factorization = factorizations.get(value_of(argv, "factorization") or Run.factorization)
+    algorithm = algorithms.get(value_of(argv, "algo") or RunFlags.algo)
+    factorization = factorizations.get(value_of(argv, "factorization") or RunFlags.factorization)
     given = frozenset(words_by_flag(argv))
     if "" in given:
         raise ConfigError(
@@ -142,10 +147,10 @@ def parse(argv: Sequence[str]) -> Asked:
     )
 
 
-def seeds_of(run: Run) -> list[int]:
+def seeds_of(run: RunFlags) -> list[int]:
     """The seeds to train: so many from the first one, or those given."""
     if len(run.seeds) > 1:
-        if run.first_seed != Run.first_seed:
+        if run.first_seed != RunFlags.first_seed:
             raise ConfigError(
                 "these are the seeds already, so none of them is the first",
                 got=f"--seeds {' '.join(map(str, run.seeds))} --first-seed {run.first_seed}",

@@ -53,7 +53,12 @@ class EnvCodec:
                     f"the {name} space is none", got=space, allowed="Gymnasium's spaces"
                 )
         self.observation_space, self.action_space = observation_space, action_space
-        self.settings = {"view": view, "bins": bins, "bounds": bounds, "masks": masks}
+        self.settings: dict[str, Any] = {
+            "view": view,
+            "bins": bins,
+            "bounds": bounds,
+            "masks": masks,
+        }
         """How it was made, to make it again."""
         self.reads_masks = masks
         if isinstance(action_space, spaces.Space):

@@ -41,6 +41,7 @@ class LanderVecEnv:
     """
 
     can_snapshot: ClassVar[bool] = False
+    first_legal: ClassVar[None] = None
 
     def __init__(
         self,

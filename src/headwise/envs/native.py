@@ -30,6 +30,7 @@ class NativeVecEnv:
     """
 
     can_snapshot: ClassVar[bool] = True
+    first_legal: ClassVar[None] = None
 
     def __init__(
         self,

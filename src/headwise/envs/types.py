@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -66,9 +66,6 @@ class VecEnv(Protocol):
 
     Actions are in the learner's form, float32 (P, E, H): the number of an option for a Choice, and
     for a Range a number from -1 to 1 that spans it.
-
-    An environment with masks also has `first_legal`, the mask (P, E, H, K) of the observations that
-    `reset` returned; in each step it is `StepBatch.legal`.
     """
 
     num_members: int
@@ -79,6 +76,14 @@ class VecEnv(Protocol):
     @property
     def can_snapshot(self) -> bool:
         """Whether a run can be resumed exactly; if not, `snapshot` and `restore` raise EnvError."""
+
+    @property
+    def first_legal(self) -> NDArray[np.bool_] | None:
+        """The mask (P, E, H, K) of the observations that `reset` returned; None without masks.
+
+        In each step it is `StepBatch.legal`.
+        """
+        return None
 
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, O)."""
@@ -94,3 +99,11 @@ class VecEnv(Protocol):
 
     def close(self) -> None:
         """Lets go of whatever the environment holds."""
+
+
+@runtime_checkable
+class Reseedable(Protocol):
+    """An environment that can begin anew by other seeds, where there is no making a second one."""
+
+    def reseed(self, seeds: Sequence[int]) -> None:
+        """Lets the next `reset` begin the randomness of every slot anew, by its member's seed."""

@@ -25,7 +25,6 @@ from headwise.factorizations.chain_draw import Sampled, draw_number, sample_numb
 from headwise.factorizations.critics import ValueCritic
 from headwise.factorizations.heads import FEW, Heads
 from headwise.factorizations.join import can_join
-from headwise.factorizations.plain import need_dueling
 from headwise.factorizations.prefix import Prefix, ordered
 from headwise.factorizations.soft import Soft
 from headwise.factorizations.soft_chain import ChainSoft
@@ -230,7 +229,6 @@ class AR(Factorization):
 
     def value(self, blueprint: Blueprint) -> Value:
         """V and a chain of advantage networks."""
-        need_dueling(blueprint, self.name)
         return ARValue(blueprint, self.order)
 
     def soft(self, blueprint: Blueprint) -> Soft:

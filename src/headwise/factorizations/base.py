@@ -10,7 +10,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeAlias,
+    overload,
+    runtime_checkable,
+)
 
 from torch import Tensor
 
@@ -20,9 +29,12 @@ from headwise.factorizations.heads import Heads
 from headwise.factorizations.layout import Layout
 from headwise.factorizations.ranges import RangeKind
 from headwise.nets import Activation
-from headwise.population import Initializer
+from headwise.population import Initializer, Trainable
 from headwise.registry import Registry
 from headwise.spaces import ActionSpec
+
+if TYPE_CHECKING:
+    from headwise.factorizations.soft import Soft
 
 ActorGradient: TypeAlias = Literal["straight_through", "counterfactual"]
 """How an actor of SAC learns which options are good."""
@@ -35,7 +47,10 @@ factorizations: Registry[type[Factorization]] = Registry("factorization")
 
 @dataclass(frozen=True, kw_only=True)
 class Factorization:
-    """How the joint policy and value are built from heads."""
+    """How the joint policy and value are built from heads.
+
+    Of `policy`, `critic`, `value` and `soft` a factorization defines those that it has.
+    """
 
     name: ClassVar[str]
     exact_greedy: ClassVar[bool] = True
@@ -48,12 +63,33 @@ class Factorization:
     sums_head_losses: ClassVar[bool] = False
     """Whether DQN adds up the losses of heads that have predictions of their own, because each has
     its own network, or takes their mean."""
+    has_soft_heads: ClassVar[bool] = False
+    """Whether its value has `soft_heads`, which DQN needs at a temperature."""
+    has_plain_value: ClassVar[bool] = False
+    """Whether its value can be a plain number for each option, which is DQN with `dueling=False`,
+    or is always made of a state's value and advantages."""
 
     def __post_init__(self) -> None:
         check_settings(self)
 
     def check(self, spec: ActionSpec) -> None:
         """Refuses a spec that this factorization cannot handle."""
+
+    def policy(self, blueprint: Blueprint) -> Policy:
+        """A distribution over actions, for PPO."""
+        raise NotImplementedError
+
+    def critic(self, blueprint: Blueprint) -> Critic:
+        """The value of states for that policy to learn by, for PPO; it may be a `Branching` one."""
+        raise NotImplementedError
+
+    def value(self, blueprint: Blueprint) -> Value:
+        """The value of actions, for DQN: a `SoftValue` if `has_soft_heads`."""
+        raise NotImplementedError
+
+    def soft(self, blueprint: Blueprint) -> Soft:
+        """An actor and twin critics, for SAC."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -109,7 +145,7 @@ class Judged:
         return self.heads.entropy(self.given)
 
 
-class Policy(Protocol):
+class Policy(Trainable, Protocol):
     """A distribution over actions given observations. Actions are raw, (P, B, H)."""
 
     num_uniforms: int
@@ -132,7 +168,58 @@ class Policy(Protocol):
         """Raw actions in the learner's form."""
 
 
-class Value(Protocol):
+@runtime_checkable
+class PolicyOverOptions(Protocol):
+    """A policy without Ranges that can be asked for its logits alone."""
+
+    def flat_logits(self, obs: Tensor) -> Tensor:
+        """Logits of all options, (P, B, total)."""
+
+    def logits(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
+        """The same padded and masked, (P, B, D, K)."""
+
+
+class Critic(Trainable, Protocol):
+    """The value of states, for policy gradients."""
+
+    def value(self, obs: Tensor) -> Tensor:
+        """(P, B, G): G is 1, or H where each head has its own."""
+
+
+@runtime_checkable
+class Branching(Critic, Protocol):
+    """A critic that tells heads apart: V(s), and an advantage of every option of each head.
+
+    Its options are those of the Choices, and the bins of Ranges.
+    """
+
+    def bins(self, unit: Tensor) -> Tensor:
+        """Actions in the learner's form as options of the critic, indices (..., H)."""
+
+    def masses(self, heads: Heads) -> Tensor:
+        """How likely the policy is to choose each option of the critic, (..., H, K)."""
+
+    def centred(self, obs: Tensor, masses: Tensor) -> tuple[Tensor, Tensor]:
+        """V (..., B) and advantages (..., B, H, K) whose mean under the policy is zero."""
+
+    def predict(self, obs: Tensor, bins: Tensor, masses: Tensor) -> Tensor:
+        """Q of given actions, (P, B, 1): what is regressed on the return."""
+
+    def importance(
+        self,
+        advantage: Tensor,
+        obs: Tensor,
+        bins: Tensor,
+        kind: Importance,
+        legal: Tensor | None = None,
+    ) -> Tensor:
+        """How much each head matters, (..., B, H), not negative: from centred advantages."""
+
+    def expected_mixture(self, obs: Tensor, masses: Tensor) -> Tensor:
+        """What V lacks of the true value of the policy, (..., B)."""
+
+
+class Value(Trainable, Protocol):
     """The value of actions given observations, for DQN. Actions are options, (P, B, H)."""
 
     num_columns: int
@@ -151,15 +238,48 @@ class Value(Protocol):
         """The one value of the joint action, (P, B), that `best` maximises."""
 
 
-def offered(factorization: Factorization, what: str, algorithm: str) -> Any:
+@runtime_checkable
+class SoftValue(Value, Protocol):
+    """A value that is also that of a policy: a softmax of what options are worth."""
+
+    def soft_heads(
+        self, obs: Tensor, temperature: float, legal: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Log-policies of columns of options, (..., D, K), and soft values (..., B, G)."""
+
+    def options(self, action: Tensor) -> Tensor:
+        """The options of those columns that an action picks, (..., D)."""
+
+
+def is_offered(kind: type[Factorization], what: str) -> bool:
+    """Whether a factorization defines something that algorithms may need of it."""
+    return getattr(kind, what, None) is not getattr(Factorization, what, None)
+
+
+@overload
+def offered(
+    factorization: Factorization, what: Literal["policy"], algorithm: str
+) -> Callable[[Blueprint], Policy]: ...
+@overload
+def offered(
+    factorization: Factorization, what: Literal["critic"], algorithm: str
+) -> Callable[[Blueprint], Critic]: ...
+@overload
+def offered(
+    factorization: Factorization, what: Literal["value"], algorithm: str
+) -> Callable[[Blueprint], Value]: ...
+@overload
+def offered(
+    factorization: Factorization, what: Literal["soft"], algorithm: str
+) -> Callable[[Blueprint], Soft]: ...
+def offered(factorization: Factorization, what: str, algorithm: str) -> Callable[[Blueprint], Any]:
     """The maker of something an algorithm needs, or a refusal that names who has it."""
-    maker = getattr(factorization, what, None)
-    if maker is None:
-        others = [name for name, kind in factorizations.items() if hasattr(kind, what)]
+    if not is_offered(type(factorization), what):
+        others = [name for name, kind in factorizations.items() if is_offered(kind, what)]
         raise ConfigError(
-            f"{algorithm} needs a {what.replace('_', ' ')}, and the factorization "
-            f"{factorization.name!r} has none",
+            f"{algorithm} needs a {what}, and the factorization {factorization.name!r} has none",
             allowed=", ".join(others),
             fix="Choose one of those.",
         )
+    maker: Callable[[Blueprint], Any] = getattr(factorization, what)
     return maker

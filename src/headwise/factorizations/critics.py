@@ -21,8 +21,6 @@ from headwise.spaces import ActionSpec, Choice, Condition
 class ValueCritic(nn.Module):
     """V(s): the value path of the branching critic, so that all critics have equal capacity."""
 
-    branching = False
-
     def __init__(self, blueprint: Blueprint, num_values: int = 1) -> None:
         super().__init__()
         copies = () if num_values == 1 else (num_values,)
@@ -62,8 +60,6 @@ class BranchingCritic(nn.Module):
         mixer_width: Hidden units of a monotonic mixer; 0 adds the advantages up.
         num_bins: Bins of each Range head.
     """
-
-    branching = True
 
     def __init__(self, blueprint: Blueprint, mixer_width: int, num_bins: int) -> None:
         super().__init__()

@@ -120,6 +120,8 @@ class Independent(Factorization):
 
     name: ClassVar[str] = "independent"
     sums_head_losses: ClassVar[bool] = True
+    has_soft_heads: ClassVar[bool] = True
+    has_plain_value: ClassVar[bool] = True
 
     def policy(self, blueprint: Blueprint) -> Policy:
         """A policy network for each head."""

@@ -104,6 +104,8 @@ class Joint(Factorization):
 
     name: ClassVar[str] = "joint"
     joint_ratio: ClassVar[bool] = True
+    has_soft_heads: ClassVar[bool] = True
+    has_plain_value: ClassVar[bool] = True
     max_joint: int = 10_000
     """The largest number of joint actions."""
 

@@ -10,23 +10,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from headwise.errors import ConfigError
 from headwise.factorizations.base import Blueprint
 from headwise.factorizations.heads import chosen
 from headwise.factorizations.stacks import for_each_head
 from headwise.factorizations.values import best_options
 from headwise.nets import MLP
 from headwise.population import Linear
-
-
-def need_dueling(blueprint: Blueprint, name: str) -> None:
-    """Refuses plain values for a factorization that is made of advantages."""
-    if not blueprint.dueling:
-        raise ConfigError(
-            f"the factorization {name!r} is made of a state's value and advantages",
-            got="dueling=False",
-            allowed="dueling=True, or one of independent, shared, vdn, joint",
-        )
 
 
 class PlainValue(nn.Module):

@@ -22,7 +22,6 @@ from headwise.factorizations.base import (
     factorizations,
 )
 from headwise.factorizations.critics import BranchingCritic
-from headwise.factorizations.plain import need_dueling
 from headwise.factorizations.shared import SharedPolicy
 from headwise.factorizations.soft import Soft, need_options
 from headwise.factorizations.soft_branching import BranchingSoft
@@ -33,8 +32,6 @@ from headwise.nets.mixer import MixerKind
 
 class MixedValue(BranchingValue):
     """V and max-centred advantages in a mixer that sees the embedding, without its gradient."""
-
-    soft_heads = None  # type: ignore[assignment]  # a mixture has no soft value in closed form
 
     def __init__(self, blueprint: Blueprint, width: int, kind: MixerKind) -> None:
         super().__init__(blueprint)
@@ -97,7 +94,6 @@ class QPLEX(Factorization):
 
     def value(self, blueprint: Blueprint) -> Value:
         """V and max-centred advantages in a mixer."""
-        need_dueling(blueprint, self.name)
         return MixedValue(blueprint, self.mixer_width, self.mixer)
 
     def soft(self, blueprint: Blueprint) -> Soft:

@@ -126,6 +126,8 @@ class Shared(Factorization):
     """One encoder for all heads, nothing mixed (SAC: the critic sees the whole action)."""
 
     name: ClassVar[str] = "shared"
+    has_soft_heads: ClassVar[bool] = True
+    has_plain_value: ClassVar[bool] = True
 
     def policy(self, blueprint: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""

@@ -43,7 +43,7 @@ class ActorLoss(NamedTuple):
 class Soft(Protocol):
     """Maximum-entropy learning over heads."""
 
-    actor: Any
+    actor: nn.Module | None
     """The module that the actor's loss trains, or None where the critic itself is the policy."""
     actor_has_options: bool
     """Whether options are drawn by the actor, which must learn them, and not by the critic."""

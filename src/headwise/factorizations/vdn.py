@@ -21,6 +21,8 @@ class VDN(Factorization):
     """One encoder, advantages added up: Q = V + sum A_h."""
 
     name: ClassVar[str] = "vdn"
+    has_soft_heads: ClassVar[bool] = True
+    has_plain_value: ClassVar[bool] = True
     critic_bins: int = 5
     """Bins of a Range head in the critic of PPO."""
 

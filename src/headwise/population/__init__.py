@@ -11,7 +11,7 @@ from headwise.population.layers import Activation, Initializer, LayerNorm, Linea
 from headwise.population.lift import lift
 from headwise.population.members import join_members, select_members
 from headwise.population.optim import Adam
-from headwise.population.packing import Packed, held_constant, straight_gradients
+from headwise.population.packing import Packed, Trainable, held_constant, straight_gradients
 from headwise.population.reduce import (
     along,
     finite_members,
@@ -43,6 +43,7 @@ __all__ = [
     "Linear",
     "Packed",
     "Stream",
+    "Trainable",
     "along",
     "batches_in_order",
     "elu",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,13 @@ _ALIGNED = 32
 """Numbers: every parameter begins at a multiple, where whole vectors are loaded and stored."""
 
 
+class Trainable(Protocol):
+    """Anything with stacked parameters, (P, ...): a module, known by what else it can do."""
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """All of them."""
+
+
 class Packed:
     """Re-homes the parameters of stacked modules into one flat tensor.
 
@@ -27,7 +35,7 @@ class Packed:
     of `values` and `grads`.
     """
 
-    def __init__(self, *modules: nn.Module) -> None:
+    def __init__(self, *modules: Trainable) -> None:
         self.parameters = [p for module in modules for p in module.parameters()]
         assert self.parameters, "a network without parameters"
         self.num_members = self.parameters[0].shape[0]

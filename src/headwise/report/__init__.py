@@ -8,12 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headwise.report.store import RunRecord, Store, read_store
+    from headwise.report.store import RunRecord, StudyRuns, read_store
     from headwise.report.write import write_report
 
-_HOMES = {"RunRecord": "store", "Store": "store", "read_store": "store", "write_report": "write"}
+_HOMES = {
+    "RunRecord": "store",
+    "StudyRuns": "store",
+    "read_store": "store",
+    "write_report": "write",
+}
 
-__all__ = ["RunRecord", "Store", "read_store", "write_report"]
+__all__ = ["RunRecord", "StudyRuns", "read_store", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

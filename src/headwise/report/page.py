@@ -27,7 +27,7 @@ from headwise.report.names import (
     slug,
     view_name,
 )
-from headwise.report.store import Store
+from headwise.report.store import StudyRuns
 from headwise.report.tables.table import Table, text_of
 
 SECTIONS = (
@@ -57,7 +57,7 @@ _ABOUT = {
 
 
 def render_page(
-    stores: Sequence[Store],
+    stores: Sequence[StudyRuns],
     figures: Sequence[Figure],
     tables: Sequence[Table],
     entries: Sequence[Entry],
@@ -104,7 +104,7 @@ def _keys(figures: Sequence[Figure]) -> set[str]:
     }
 
 
-def _filters(stores: Sequence[Store]) -> list[dict[str, Any]]:
+def _filters(stores: Sequence[StudyRuns]) -> list[dict[str, Any]]:
     runs = [run for store in stores for run in store]
     views = in_order((run.view for run in runs), VIEWS)
     algorithms = in_order((run.algorithm for run in runs), ALGORITHMS)
@@ -126,7 +126,7 @@ def _filters(stores: Sequence[Store]) -> list[dict[str, Any]]:
     ]
 
 
-def _tiles(stores: Sequence[Store], entries: Sequence[Entry]) -> str:
+def _tiles(stores: Sequence[StudyRuns], entries: Sequence[Entry]) -> str:
     runs = [run for store in stores for run in store]
     planned = sum(store.num_planned for store in stores)
     failed = sum(len(store.failures) for store in stores)
@@ -142,7 +142,7 @@ def _tiles(stores: Sequence[Store], entries: Sequence[Entry]) -> str:
     return "".join(f"<li><b>{escape(n)}</b><span>{escape(t)}</span></li>" for n, t in tiles)
 
 
-def _notice(stores: Sequence[Store]) -> str:
+def _notice(stores: Sequence[StudyRuns]) -> str:
     """What a reader must know first: that there is nothing yet, or that runs are left out."""
     lines = [f"Of {store.name}: {text}." for store in stores if (text := left_out(store))]
     if not any(store.runs for store in stores):
@@ -150,7 +150,7 @@ def _notice(stores: Sequence[Store]) -> str:
     return "".join(f'<p class="missing">{escape(line)}</p>' for line in lines)
 
 
-def left_out(store: Store) -> str:
+def left_out(store: StudyRuns) -> str:
     """How many runs of a store the report leaves out and why; nothing if there are none."""
     if not store.num_beside:
         return ""

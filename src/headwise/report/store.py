@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
-from headwise.study.store import Store as StudyFolder
+from headwise.study.store import Store
 from headwise.study.tables import UNREADABLE, read_table
 
 _ESTIMATORS = {"range_slope": "range"}
 """Estimators that go under the name of another one in the paper."""
 _AUTOMATIC = {"vdn": "range", "qplex": "grad"}
-"""What `importance="auto"` means."""
+"""What `importance="auto"` meant in a run with a branching critic. The classes say it too, as their
+`default_importance`, but a report reads no torch; and it is of runs as they were made."""
 _PLAIN_VIEWS = {
     "ContextualDecoupler": "discrete",
     **dict.fromkeys(("CoopPush", "HybridShoot", "Lander", "Platform"), "hybrid"),
@@ -179,7 +180,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Store:
+class StudyRuns:
     """What a study's folder holds."""
 
     path: Path
@@ -216,7 +217,7 @@ class Store:
         return pa.table(rows)
 
 
-def read_store(path: str | Path, *, all_runs: bool = False) -> Store:
+def read_store(path: str | Path, *, all_runs: bool = False) -> StudyRuns:
     """The store in a folder; raises if there is none or if a file in it cannot be read.
 
     Args:
@@ -231,7 +232,7 @@ def read_store(path: str | Path, *, all_runs: bool = False) -> Store:
             got=str(root),
             allowed="a folder with a study.json, as `headwise study run` makes it",
         )
-    study = StudyFolder(root).study()
+    study = Store(root).study()
     name = study["name"]
     order = {entry["id"]: place for place, entry in enumerate(study["plan"])}
     folders = root / "runs"
@@ -264,7 +265,7 @@ def read_store(path: str | Path, *, all_runs: bool = False) -> Store:
                 )
             )
     about = str(study.get("about", ""))
-    return Store(root, name, about, tuple(runs), tuple(failures), frozenset(order), num_beside)
+    return StudyRuns(root, name, about, tuple(runs), tuple(failures), frozenset(order), num_beside)
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -300,14 +301,14 @@ def _unreadable(path: Path, reason: object) -> ConfigError:
     )
 
 
-def pooled(stores: Iterable[Store]) -> list[Store]:
+def pooled(stores: Iterable[StudyRuns]) -> list[StudyRuns]:
     """Stores of which no two go by the same name.
 
     Folders of one study, of the same name and plan (the parts of a `--shard`, say), become one; a
     run that is in several counts once. Other studies of the same name are told apart by their
     folders.
     """
-    found: dict[tuple[str, frozenset[str]], Store] = {}
+    found: dict[tuple[str, frozenset[str]], StudyRuns] = {}
     for store in stores:
         key = (store.name, store.plan)
         found[key] = _joined(found[key], store) if key in found else store
@@ -325,7 +326,7 @@ def pooled(stores: Iterable[Store]) -> list[Store]:
     return unique
 
 
-def _joined(first: Store, second: Store) -> Store:
+def _joined(first: StudyRuns, second: StudyRuns) -> StudyRuns:
     runs = {run.id: run for run in (*second.runs, *first.runs)}
     failures = {failure.id: failure for failure in (*second.failures, *first.failures)}
     return replace(

@@ -18,7 +18,7 @@ from headwise.report.figures.figure import Figure
 from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
 from headwise.report.page import left_out, render_page
-from headwise.report.store import RunRecord, Store, pooled, read_store
+from headwise.report.store import RunRecord, StudyRuns, pooled, read_store
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import (
     claims_table,
@@ -102,7 +102,7 @@ def write_report(
     return page
 
 
-def gather(stores: Iterable[Store], timed: Sequence[RunRecord] = ()) -> Evidence:
+def gather(stores: Iterable[StudyRuns], timed: Sequence[RunRecord] = ()) -> Evidence:
     """The runs of stores, sorted by what can be asked of them; `timed` runs lend their times."""
     decouplers, sweeps = [], []
     for store in stores:
@@ -136,7 +136,10 @@ def unique(things: Iterable[Named]) -> list[Named]:
 
 
 def _tables(
-    stores: Sequence[Store], timing: Sequence[Store], evidence: Evidence, entries: Sequence[Entry]
+    stores: Sequence[StudyRuns],
+    timing: Sequence[StudyRuns],
+    evidence: Evidence,
+    entries: Sequence[Entry],
 ) -> Iterable[Table]:
     if entries:
         yield claims_table(entries)

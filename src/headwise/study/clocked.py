@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from headwise.algorithms.base import Acted, Algorithm, ReplayBatch, Report, RolloutBatch
+from headwise.algorithms.base import Acted, Algorithm, LazyMetrics, ReplayBatch, RolloutBatch
 from headwise.population import Draws
 
 _WARMING_UP = 1
@@ -50,12 +50,12 @@ class Clocked:
         self.acting.add(time.perf_counter() - start)
         return acted
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> Report:
+    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
         """Updates, and takes the time."""
         start = time.perf_counter()
-        report: Report = self.inner.update(batch, draws)
+        metrics: LazyMetrics = self.inner.update(batch, draws)
         self.updating.add(time.perf_counter() - start)
-        return report
+        return metrics
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

@@ -26,7 +26,7 @@ from headwise.study.imports import imports_of
 from headwise.study.leases import Leases
 from headwise.study.place import choose_place
 from headwise.study.planner import MAX_MEMBERS, Pack, by_turns, choose, pack_runs
-from headwise.study.progress import Progress
+from headwise.study.progress import StudyProgress
 from headwise.study.result import RunFailure
 from headwise.study.run import Run
 from headwise.study.store import HOW_TO_KEEP, Store
@@ -91,7 +91,7 @@ def conduct(
     study: Study,
     folder: str | Path,
     options: Options | None = None,
-    progress: Progress | None = None,
+    progress: StudyProgress | None = None,
 ) -> Summary:
     """Runs what is not finished yet of a study, and keeps it in a folder.
 
@@ -106,7 +106,7 @@ def conduct(
 
 
 def _conduct(
-    study: Study, folder: str | Path, options: Options, progress: Progress | None
+    study: Study, folder: str | Path, options: Options, progress: StudyProgress | None
 ) -> Summary:
     store = Store(folder)
     asked = planned_runs(study, store, options)
@@ -122,7 +122,7 @@ def _conduct(
         imports_of(study, asked),
     )
     executor = executors.get(place.executor)(settings)
-    with Leases(store.folder) as leases, executor, progress or Progress() as shown:
+    with Leases(store.folder) as leases, executor, progress or StudyProgress() as shown:
         if place.why:
             shown.say(place.why)
         if missing := not_as_asked(options.products, place.device):
@@ -157,7 +157,7 @@ class _Conductor:
         leases: Leases,
         executor: Executor,
         options: Options,
-        progress: Progress,
+        progress: StudyProgress,
     ) -> None:
         self.store = store
         self.leases = leases

@@ -12,7 +12,7 @@ from headwise.study.estimate import can_begin, measured_seconds
 from headwise.study.planner import Pack, pack_runs
 from headwise.study.run import Run
 from headwise.study.store import Store
-from headwise.training.device import AUTO, Choice, faster_device, let_streams_run_apart
+from headwise.training.device import AUTO, DeviceChoice, faster_device, let_streams_run_apart
 
 
 class Place(NamedTuple):
@@ -39,30 +39,32 @@ def choose_place(
         max_members: Runs packed into one population, at most.
     """
     let_streams_run_apart()
-    choice = Choice(device)
+    choice = DeviceChoice(device)
     if device == AUTO:
         choice = _choice(executor, runs, store, max_members)
     name = executor or ("streams" if choice.device.startswith("cuda") else "local")
     return Place(name, *choice)
 
 
-def _choice(executor: str | None, runs: Sequence[Run], store: Store, max_members: int) -> Choice:
+def _choice(
+    executor: str | None, runs: Sequence[Run], store: Store, max_members: int
+) -> DeviceChoice:
     if executor in ("local", "ray"):  # processes; machines that cannot be measured from here
-        return Choice("cpu")
+        return DeviceChoice("cpu")
     if executor == "streams":
-        return Choice("cuda")
+        return DeviceChoice("cuda")
     if not torch.cuda.is_available():
-        return Choice("cpu")
+        return DeviceChoice("cpu")
     for run in runs:
         if store.is_finished(run.id):
             device = str(store.fingerprint(run.id).get("device", "cpu"))
-            return Choice(device, f"device {device}: the study was begun there")
+            return DeviceChoice(device, f"device {device}: the study was begun there")
     tried: dict[str, Pack] = {}
     for pack in pack_runs(runs, max_members):
         if pack.runs[0].algorithm not in tried and can_begin(pack):
             tried[pack.runs[0].algorithm] = pack
     if not tried:
-        return Choice("cpu")
+        return DeviceChoice("cpu")
     cores = 1 if executor else usable_cores()
 
     def measure(device: str) -> float:

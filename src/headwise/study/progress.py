@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    Progress,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
-)
-from rich.progress import (
-    Progress as RichProgress,
 )
 
 from headwise.study.planner import Pack
@@ -24,7 +22,7 @@ _LINE_EVERY = 30.0
 """Seconds between two lines where there is no terminal."""
 
 
-class Progress:
+class StudyProgress:
     """Counts what happens; a context manager. Shows nothing by itself."""
 
     def __init__(self) -> None:
@@ -35,7 +33,7 @@ class Progress:
         self._under_way: dict[str, int] = {}
         self._begun = time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> StudyProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -106,21 +104,21 @@ class Progress:
         return ", ".join(parts)
 
 
-class ConsoleProgress(Progress):
+class ConsoleProgress(StudyProgress):
     """A live bar where there is a terminal, a line now and then where there is none."""
 
     def __init__(self, name: str, console: Console | None = None) -> None:
         super().__init__()
         self.name = name
         self.console = console or Console(stderr=True)
-        self._live: RichProgress | None = None
+        self._live: Progress | None = None
         self._task = TaskID(0)
         self._said = 0.0
         self._last = ""
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> StudyProgress:
         if self.console.is_terminal:
-            self._live = RichProgress(
+            self._live = Progress(
                 TextColumn("[bold]{task.description}"),
                 BarColumn(),
                 TextColumn("{task.percentage:>3.0f}%"),

@@ -25,21 +25,25 @@ class Captured(Generic[T]):
     """Something that is done many times.
 
     Args:
-        body: Does it so many times, and returns what came of the last. That is overwritten by later
-            runs on a GPU.
+        body: Does it once, and returns what came of it. That is overwritten by later runs on a GPU.
         device: Where it works.
+        repeated: Does it so many times, and returns what came of the last, where that is less work
+            than to call `body` as often.
         bundle: Runs that one graph holds, for callers that often want so many at once.
         warm_up: Runs before the capture.
     """
 
     def __init__(
         self,
-        body: Callable[[int], T],
+        body: Callable[[], T],
         device: torch.device,
+        *,
+        repeated: Callable[[int], T] | None = None,
         bundle: int = 1,
         warm_up: int = WARM_UP,
     ) -> None:
         self._body = body
+        self._repeated = repeated
         self._captures = device.type == "cuda"
         self._bundle = bundle
         self._warm_up = warm_up
@@ -50,11 +54,19 @@ class Captured(Generic[T]):
         """Runs it so many times, at least once; the result is that of the last run."""
         assert times > 0
         if not self._captures:
-            return self._body(times)
+            return self._plainly(times)
         while times:
             bundle = self._bundle if times >= self._bundle and self._runs >= self._warm_up else 1
             result = self._run(bundle)
             times -= bundle
+        return result
+
+    def _plainly(self, times: int) -> T:
+        """So many runs of the code as it is."""
+        if self._repeated is not None:
+            return self._repeated(times)
+        for _ in range(times):
+            result = self._body()
         return result
 
     def _run(self, bundle: int) -> T:
@@ -72,7 +84,7 @@ class Captured(Generic[T]):
         current, stream = torch.cuda.current_stream(), _capture_stream()
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
-            result = self._body(1)
+            result = self._body()
         current.wait_stream(stream)
         return result
 
@@ -85,7 +97,7 @@ class Captured(Generic[T]):
             with torch.cuda.graph(
                 graph, stream=_capture_stream(), capture_error_mode="thread_local"
             ):
-                result = self._body(bundle)
+                result = self._plainly(bundle)
         finally:
             if collects:
                 gc.enable()

@@ -15,7 +15,7 @@ AUTO = "auto"
 _CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
-class Choice(NamedTuple):
+class DeviceChoice(NamedTuple):
     """A device, and why it was taken; nothing is said where there was nothing to choose."""
 
     device: str
@@ -31,7 +31,7 @@ def let_streams_run_apart() -> None:
     os.environ.setdefault(_CONNECTIONS, "32")
 
 
-def faster_device(measure: Callable[[str], float]) -> Choice:
+def faster_device(measure: Callable[[str], float]) -> DeviceChoice:
     """The device on which the same work takes fewer seconds.
 
     Without CUDA it is the CPU at once. A GPU that fails at the work is not taken, and it is said.
@@ -40,13 +40,15 @@ def faster_device(measure: Callable[[str], float]) -> Choice:
         measure: Does some of the work on a device and says how many seconds all of it takes.
     """
     if not torch.cuda.is_available():
-        return Choice("cpu")
+        return DeviceChoice("cpu")
     here = measure("cpu")
     try:
         there = measure("cuda")
     except RuntimeError as error:  # no memory left, or a driver that is too old
-        return Choice("cpu", f"device cpu: the GPU failed when it was tried ({error})")
+        return DeviceChoice("cpu", f"device cpu: the GPU failed when it was tried ({error})")
     device = "cuda" if there < here else "cpu"
     ratio = here / there if there < here else there / here
     other = "cpu" if device == "cuda" else "cuda"
-    return Choice(device, f"device {device}: {ratio:.1f} times as fast as {other}, as measured now")
+    return DeviceChoice(
+        device, f"device {device}: {ratio:.1f} times as fast as {other}, as measured now"
+    )

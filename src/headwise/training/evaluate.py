@@ -101,7 +101,7 @@ def evaluate_loop(
     player, tick = Player(loop), 0
     while not tally.done:
         if tally.is_waiting:
-            obs, legal = env.reset(), getattr(env, "first_legal", None)
+            obs, legal = env.reset(), env.first_legal
             tally.begin()
         step = env.step(player.act(obs, legal, None if deterministic else tick))
         obs, legal = step.obs, step.legal

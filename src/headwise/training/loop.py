@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -17,12 +16,11 @@ from headwise.algorithms.base import (
     Acted,
     Algorithm,
     InPasses,
+    LazyMetrics,
     Metrics,
     ReplayBatch,
     ReplayPlan,
-    Report,
     RolloutBatch,
-    RolloutPlan,
 )
 from headwise.envs.types import StepBatch, VecEnv
 from headwise.population import Clock, Keys, Stream
@@ -31,9 +29,9 @@ from headwise.training.bridge import Bridge
 from headwise.training.capture import Captured
 from headwise.training.episodes import Episodes
 from headwise.training.legal import LegalOptions
+from headwise.training.memory import load_memory, memory_for
 from headwise.training.normalise import Normaliser
 from headwise.training.passes import Passes
-from headwise.training.replay import LARGE, Replay
 from headwise.training.rollout import Rollout
 from headwise.training.threads import training_threads
 from headwise.training.transition import Transition
@@ -41,8 +39,6 @@ from headwise.training.turns import Question
 
 SLOW = 300e-6
 """Seconds of a step of the environment for which it is worth a thread of its own."""
-
-logger = logging.getLogger("headwise")
 
 State = dict[str, dict[str, Tensor]]
 """Everything a run depends on: tensors by part and name."""
@@ -84,18 +80,7 @@ class Loop:
         """Environment steps that each member has taken."""
         self.updates = 0
         """Updates of the learner."""
-        plan = algorithm.plan
-        self.memory: Rollout | Replay
-        if isinstance(plan, RolloutPlan):
-            self.memory = Rollout(plan.length)
-        else:
-            seen = env.obs_spec
-            self.memory = Replay(
-                plan.capacity,
-                env.num_slots,
-                plan.n_step,
-                bytes_only=seen.is_bytes and seen.size >= LARGE,
-            )
+        self.memory = memory_for(algorithm.plan, env)
         self.obs: Tensor | None = None
         """What to act on now, as the environment gave it; None before the first episode."""
         self.in_episodes = False
@@ -105,11 +90,11 @@ class Loop:
         self._legal_options = LegalOptions(env.spec, binning.spec, keys.device)
         self._act_clock, self._update_clock = Clock(keys.device), Clock(keys.device)
         # A normaliser makes new tensors as it goes, and so do some learners.
-        captured = normaliser is None and getattr(algorithm, "capturable", True)
+        captured = normaliser is None and algorithm.capturable
         where = keys.device if captured else torch.device("cpu")
         self._act = Captured(self._act_once, where)
         self._take_in = Captured(self._take_in_once, where)
-        self._update = Captured(self._update_times, where, bundle=4)
+        self._update = Captured(self._update_times, where, repeated=self._update_times, bundle=4)
         self._passes: Passes | None = None
         if where.type == "cuda" and isinstance(algorithm, InPasses):
             self._passes = Passes(algorithm, where)
@@ -189,10 +174,9 @@ class Loop:
         self.in_episodes = True
         self._learn_what_is_due()
 
-    def _act_once(self, times: int = 1) -> tuple[Tensor, Acted]:
+    def _act_once(self) -> tuple[Tensor, Acted]:
         """What the learner sees now and what it does, which is sent to the environment."""
         assert self.obs is not None
-        assert times == 1
         seen = self.obs if self.normaliser is None else self.normaliser.obs(self.obs, update=True)
         acted = self.algorithm.act(seen, self.keys.at(self._act_clock.now), self.legal)
         self._act_clock.advance()
@@ -200,9 +184,8 @@ class Loop:
         self._bridge.send(self.binning.to_env(acted.action).nan_to_num(0.0))
         return seen, acted
 
-    def _take_in_once(self, times: int = 1) -> None:
+    def _take_in_once(self) -> None:
         """Remembers the step that the environment took, and sees what there is now."""
-        assert times == 1
         fresh = self._bridge.tensors()
         self.memory.write(self._transition(fresh))
         self._see(fresh["obs"], fresh.get("legal"))
@@ -213,7 +196,7 @@ class Loop:
         if self.normaliser is not None:
             self.normaliser.begin_episodes()
         obs = self._upload(self.env.reset())
-        legal = getattr(self.env, "first_legal", None)  # of the observations just given
+        legal = self.env.first_legal  # of the observations just given
         self._see(obs, None if legal is None else self._upload(legal))
         self.in_episodes = True
 
@@ -243,7 +226,7 @@ class Loop:
             # By what was taken into memory, which is less than all steps where it began anew.
             slots = self.env.num_slots
             after, before = (slots * (self.memory.steps - ago) for ago in (0, 1))
-            due = _updates_by(plan, after) - _updates_by(plan, before)
+            due = plan.updates_by(after) - plan.updates_by(before)
         if due:
             self.learn(due)
 
@@ -259,13 +242,13 @@ class Loop:
             self._update_clock.advance()
         self.updates += updates
 
-    def _update_times(self, times: int) -> Metrics:
-        """So many updates; only the last one's report is worked out."""
+    def _update_times(self, times: int = 1) -> Metrics:
+        """So many updates; only the last one's metrics are worked out."""
         for _ in range(times):
-            report = self._update_once()
-        return report()
+            metrics = self._update_once()
+        return metrics()
 
-    def _update_once(self) -> Report:
+    def _update_once(self) -> LazyMetrics:
         draws = self.keys.at(self._update_clock.now)
         batch: RolloutBatch | ReplayBatch
         if isinstance(self.memory, Rollout):
@@ -276,9 +259,9 @@ class Loop:
             uniform = draws.uniform(Stream.REPLAY, self.algorithm.plan.batch_size, 2)
             batch = self.memory.sample(uniform, self.gamma)
             batch = batch if self.normaliser is None else self.normaliser.batch(batch)
-        report = self.algorithm.update(batch, draws)
+        metrics = self.algorithm.update(batch, draws)
         self._update_clock.advance()
-        return report
+        return metrics
 
     def _transition(self, fresh: dict[str, Tensor]) -> Transition:
         assert self.obs is not None
@@ -354,25 +337,14 @@ class Loop:
         self.episodes.table = state["episodes"]["table"].cpu().numpy()
         self.load_learner(state)
         if "memory" in state:
-            self._load_memory(state["memory"])
+            load_memory(self.memory, state["memory"], self.env.num_slots)
         self.in_episodes = "env" in state and self.env.can_snapshot
         if self.in_episodes:
             self.env.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
             self._keep_seeing(**state["now"])
-
-    def _load_memory(self, state: dict[str, Tensor]) -> None:
-        if isinstance(self.memory, Rollout) and not self.memory.fits(state, self.env.num_slots):
-            logger.warning("The rollout under way does not fit and is left out: a new one begins.")
-            return
-        self.memory.load_state_dict(state)
 
     def load_learner(self, state: State) -> None:
         """Takes over what was learned, and nothing of where the run was."""
         self.algorithm.load_state_dict(state["learner"])
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
-
-
-def _updates_by(plan: ReplayPlan, steps: int) -> int:
-    """Updates that are due in all, once a member has so many steps in memory."""
-    return max(int((steps - plan.warmup) * plan.updates_per_step), 0)

@@ -21,9 +21,9 @@ class Passes:
         self._again = algorithm.num_passes - 1
         self._given: tuple[RolloutBatch, Draws] | None = None
         # A pass does everything many times, so one is warm-up enough.
-        self._begin = Captured(lambda _: algorithm.begin(*self._data()), device, warm_up=1)
-        self._go_over = Captured(lambda _: algorithm.go_over(), device, warm_up=1)
-        self._finish = Captured(lambda _: algorithm.finish(), device, warm_up=1)
+        self._begin = Captured(lambda: algorithm.begin(*self._data()), device, warm_up=1)
+        self._go_over = Captured(algorithm.go_over, device, warm_up=1)
+        self._finish = Captured(algorithm.finish, device, warm_up=1)
 
     def update(self, batch: RolloutBatch, draws: Draws) -> Metrics:
         """One update; the batch is in the same memory every time."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headwise.report.claims import Entry
 from headwise.report.names import PRESETS
-from headwise.report.store import Store
+from headwise.report.store import StudyRuns
 from headwise.report.tables.table import Table, interval_text
 
 
@@ -47,7 +47,7 @@ def claims_table(entries: Sequence[Entry]) -> Table:
     )  # fmt: skip
 
 
-def runs_table(stores: Sequence[Store]) -> Table:
+def runs_table(stores: Sequence[StudyRuns]) -> Table:
     """How far each study is."""
     rows = []
     for store in stores:
@@ -79,7 +79,7 @@ def runs_table(stores: Sequence[Store]) -> Table:
     )  # fmt: skip
 
 
-def failures_table(stores: Sequence[Store]) -> Table | None:
+def failures_table(stores: Sequence[StudyRuns]) -> Table | None:
     """The runs that raised, if any."""
     rows = [
         (
@@ -106,7 +106,7 @@ def failures_table(stores: Sequence[Store]) -> Table | None:
     )
 
 
-def machines_table(stores: Sequence[Store]) -> Table:
+def machines_table(stores: Sequence[StudyRuns]) -> Table:
     """Where the runs were made."""
     counts: dict[tuple[str, ...], int] = {}
     for store in stores:
