@@ -41,7 +41,7 @@ def test_a_clock_adds_up_what_it_wraps():
 def test_both_shares_are_measured_and_nothing_stays_wrapped():
     kernels = _core.adam_step, _core.fill_uniforms
     torchs, ours = population.shares(1, updates=1, rollout=64)
-    # The wall time is that of other updates: on a busy machine the shares can add up to more than 1.
+    # The wall time is that of other updates: on a busy machine they can add up to more than 1.
     assert torchs > 0.0
     assert ours > 0.0
     assert kernels == (_core.adam_step, _core.fill_uniforms)
