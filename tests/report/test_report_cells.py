@@ -1,5 +1,7 @@
 """Cells, learning curves, and sweeps, with numbers by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import synthetic
@@ -8,7 +10,7 @@ from headwise.report.cells import band, cells_of
 from headwise.report.figures.curves import curve_figures, cut
 from headwise.report.figures.scores import score_figures
 from headwise.report.published import budget
-from headwise.report.store import read_store
+from headwise.report.store import RunRecord, read_store
 from headwise.report.sweep import NotMeasuredError, share_of_budget, sweeps_of
 from headwise.report.tables.scores import comparison_tables
 from headwise.study.measures import NUM_POINTS
@@ -62,6 +64,42 @@ def test_a_setting_that_was_added_is_named_where_it_is_not_as_before(tmp_path):
     ]
     store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
     assert [cell.apart for cell in cells_of(store)] == ["", "dueling=False"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [
+        ({}, {"normalise_obs": True}, ["", "normalise_obs=True"]),
+        ({}, {"normalise_reward": True}, ["", "normalise_reward=True"]),
+        ({}, {"of_a_later_version": None}, ["", "of_a_later_version=None"]),
+        ({"view": None}, {"view": "hybrid"}, ["view=None", "view=hybrid"]),
+        # the algorithm has bins of its own, which are alike
+        ({}, {"env_settings": {"bins": 5}}, ["", "env_settings.bins=5"]),
+        (
+            {"env_settings": {"bins": 5}},
+            {"env_settings": {"bins": 7}},
+            ["env_settings.bins=5", "env_settings.bins=7"],
+        ),
+        (
+            {"factorization_settings": {"steps": 2}},
+            {"factorization_settings": {"steps": 3}},
+            ["factorization_settings.steps=2", "factorization_settings.steps=3"],
+        ),
+        ({"env_settings": {"x": 1}}, {"env_settings": {"x": "1"}}, ['x="1"', "x=1"]),
+        ({"env_settings": {"x": "1"}}, {"env_settings": {"x": "2"}}, ["x=1", "x=2"]),
+    ],
+)
+def test_whatever_tells_runs_apart_tells_their_cells_apart(first, second, apart):
+    def run(seed, score, more):
+        config = synthetic.config("Lander", "ppo", "vdn", seed, 9, "hybrid", settings={"bins": 11})
+        return RunRecord(f"{score}-{seed}", Path(), "s", {**config, **more},
+                         {"final_return": score})  # fmt: skip
+
+    runs = [run(s, score, more) for s in range(3) for score, more in ((1.0, first), (9.0, second))]
+    cells = cells_of(runs)
+    assert [cell.apart for cell in cells] == apart
+    assert len({cell.name for cell in cells}) == 2
+    assert sorted(cell.scores.tolist() for cell in cells) == [[1.0] * 3, [9.0] * 3]
 
 
 def test_times_are_lent_to_cells(tmp_path):
