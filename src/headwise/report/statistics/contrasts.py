@@ -19,6 +19,7 @@ from scipy import special
 
 from headwise.report.statistics.aggregates import Array
 from headwise.report.statistics.bootstrap import CONFIDENCE, Estimate
+from headwise.report.statistics.freedom import freedom_of
 
 
 class Contrast(NamedTuple):
@@ -48,16 +49,15 @@ def contrast(parts: Sequence[ArrayLike], weights: Sequence[float] | None = None)
     sets = [np.asarray(part, dtype=np.float64) for part in parts]
     shares = [1.0 / len(sets)] * len(sets) if weights is None else list(weights)
     value = np.asarray(sum(w * part.mean(axis=-1) for w, part in zip(shares, sets, strict=True)))
-    total, squares, freedom = np.zeros(value.shape), np.zeros(value.shape), 0
-    for weight, part in zip(shares, sets, strict=True):
-        n = part.shape[-1]
-        if n < 2:
-            return Contrast(value, np.full(value.shape, np.inf), np.ones(value.shape))
-        share = weight**2 * part.var(axis=-1, ddof=1) / n
-        total, squares, freedom = total + share, squares + share**2 / (n - 1), freedom + n - 1
-    with np.errstate(invalid="ignore", divide="ignore"):
-        df = np.where(squares > 0, total**2 / squares, freedom)
-    return Contrast(value, np.sqrt(total), np.asarray(df))
+    sizes = [part.shape[-1] for part in sets]
+    if min(sizes) < 2:
+        return Contrast(value, np.full(value.shape, np.inf), np.ones(value.shape))
+    variances = [
+        np.asarray(w**2 * part.var(axis=-1, ddof=1) / n)
+        for w, part, n in zip(shares, sets, sizes, strict=True)
+    ]
+    error = np.asarray(np.sqrt(sum(variances)))
+    return Contrast(value, error, freedom_of(variances, sizes))
 
 
 def least(contrasts: Sequence[Contrast], confidence: float = CONFIDENCE) -> Estimate:
