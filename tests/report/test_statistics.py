@@ -98,6 +98,27 @@ def test_the_interval_of_a_mean_by_hand():
     assert found == pytest.approx((3.5, 3.5 - 1.242, 3.5 + 1.242), abs=0.02)
 
 
+@pytest.mark.parametrize("score", [1.1, 0.1, 0.7, -1e9 / 7, 3e-7, 0.0])
+@pytest.mark.parametrize(("n", "m"), [(3, 7), (3, 5), (6, 5), (2, 2), (5, 100)])
+def test_sides_that_never_vary_and_agree_do_not_differ(score, n, m):
+    """1.1 three times and seven times: the means are apart by their last digit."""
+    found = st.welch([score] * n, [score] * m)
+    assert (found.difference, found.low, found.high) == (0.0, 0.0, 0.0)
+    assert (found.t, found.p, found.d) == (0.0, 1.0, 0.0)
+    assert st.effect_size([score] * n, [score] * m) == (0.0, 0.0, 0.0)
+    again = st.paired([score + 0.3] * n, [0.3 + score - 0.1 + 0.1] * n)
+    assert (again.difference, again.p) == (0.0, 1.0)
+
+
+def test_what_differs_by_little_differs():
+    far = st.welch([1.0, 1.0 + 1e-12], [1.0 + 1e-10, 1.0 + 1.01e-10])
+    assert far.difference == pytest.approx(-1e-10, rel=0.01)
+    assert far.p < 0.01
+    assert (
+        st.welch([1.1] * 3, [1.2] * 7).p == 0.0
+    )  # nothing varies: certain
+
+
 def test_a_single_run_has_no_interval():
     found = st.estimate([[1.0, 2.0], [3.0]], st.mean, generator())
     assert (found.value, np.isnan(found.low), str(found)) == (2.25, True, "2.25 (no interval)")
