@@ -114,9 +114,7 @@ def test_what_differs_by_little_differs():
     far = st.welch([1.0, 1.0 + 1e-12], [1.0 + 1e-10, 1.0 + 1.01e-10])
     assert far.difference == pytest.approx(-1e-10, rel=0.01)
     assert far.p < 0.01
-    assert (
-        st.welch([1.1] * 3, [1.2] * 7).p == 0.0
-    )  # nothing varies: certain
+    assert st.welch([1.1] * 3, [1.2] * 7).p == 0.0  # nothing varies: certain
 
 
 def test_a_single_run_has_no_interval():

@@ -105,6 +105,7 @@ class PPOLearner:
             self.actor,
             self.layout,
             joint=kind.joint_ratio,
+            branching=self.critic.branching,
             clip=config.member_values("clip", task.keys),
             entropy_coef=config.member_values("entropy_coef", task.keys),
         )
