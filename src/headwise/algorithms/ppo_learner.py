@@ -173,7 +173,7 @@ class PPOLearner:
         num_rows = rows["obs"].shape[-2]
         orders = shuffled(draws.uniform(Stream.SHUFFLE, self.num_passes, num_rows))
         if self.offline is not None and self.branching:
-            self.offline.add(rows | _successors(batch))
+            self.offline.add(rows | _successors(batch, legal=self.config.correct_mixture))
             self._past = self.offline.draw(draws, self.num_passes, num_rows)
         first = orders[..., 0, : self.config.minibatch]
         metrics |= self._diagnose({name: take_rows(x, first) for name, x in rows.items()})
@@ -348,10 +348,13 @@ class PPOLearner:
             self.offline.load_state_dict(state)
 
 
-def _successors(batch: RolloutBatch) -> Rows:
-    """What one-step targets need of a rollout, as rows."""
-    return {
+def _successors(batch: RolloutBatch, *, legal: bool) -> Rows:
+    """What one-step targets need of a rollout, as rows; with masks if they ask for the policy."""
+    found = {
         "next_obs": batch.next_obs.flatten(-3, -2),
         "reward": batch.reward.flatten(-2).unsqueeze(-1),
         "terminated": batch.terminated.flatten(-2).unsqueeze(-1),
     }
+    if legal and batch.next_legal is not None:
+        found["next_legal"] = batch.next_legal.flatten(-4, -3)
+    return found
