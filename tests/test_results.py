@@ -17,6 +17,7 @@ from headwise.report.store import RunRecord
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import claims_table
 from headwise.report.tables.table import to_csv
+from headwise.studies.entropy_bonus import make
 from headwise.study.archive import read_archive
 from headwise.study.measures import NUM_POINTS
 
@@ -153,6 +154,15 @@ def test_the_table_of_target_entropies_is_that_of_the_runs():
             values = known[env, view, name.strip("`"), target]
             spread = f"{min(values):.2f} to {max(values):.2f}" if len(values) > 1 else "1 seed"
             assert text.replace("**", "") == f"{np.mean(values):.2f} ({spread})", (env, view, name)
+
+
+def test_runs_of_the_entropy_bonus_are_of_the_commands_named():
+    kept = {row["run"] for row in rows_of("entropy_bonus.csv")}
+    plain, less = ({run.id for run in make(**args).runs()} & kept
+                   for args in ({}, {"target_entropy": 0.2}))  # fmt: skip
+    assert plain | less == kept
+    text = (ROOT / "results" / "README.md").read_text()
+    assert f"PPO ({len(plain)} runs); {len(less - plain)} with `--args target_entropy=0.2`" in text
 
 
 def test_commits_are_those_of_the_archive(archive):
