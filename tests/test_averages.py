@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from headwise.averages import interquartile_mean, student_interval, student_quantile
+from headwise.averages import bootstrap_error, interquartile_mean, iqm_interval, student_quantile
 
 
 def test_the_interquartile_mean_leaves_out_a_quarter_on_each_side():
@@ -27,14 +27,19 @@ def test_quantiles_that_stand_in_every_table():
     assert student_quantile(1, 0.5) == pytest.approx(1.0)  # half of Cauchy's is within 1
 
 
-def test_the_interval_of_a_mean_is_the_one_of_the_textbook():
+def test_the_error_of_a_mean_is_the_one_of_the_textbook():
     runs = np.array([1.0, 2.0, 4.0, 9.0])  # mean 4, variance (9 + 4 + 0 + 25) / 3
-    reach = 3.182 * math.sqrt(38 / 3 / 4)
     rng = np.random.default_rng(0)
-    found = student_interval([runs], lambda x: x[0].mean(axis=-1), rng, samples=100_000)
-    assert found == pytest.approx((4 - reach, 4 + reach), rel=0.01)
+    error = bootstrap_error([runs], lambda x: x[0].mean(axis=-1), rng, samples=100_000)
+    assert error == pytest.approx(math.sqrt(38 / 3 / 4), rel=0.01)
+
+
+def test_the_interval_of_three_runs_is_students_of_their_mean():
+    low, high = iqm_interval(np.array([1.0, 2.0, 6.0]), np.random.default_rng(0))
+    reach = 4.303 * math.sqrt(7 / 3)  # variance (4 + 1 + 9) / 2
+    assert (low + high) / 2 == pytest.approx(3.0)
+    assert (high - low) / 2 == pytest.approx(reach, rel=0.05)
 
 
 def test_a_single_run_has_no_interval():
-    rng = np.random.default_rng(0)
-    assert np.isnan(student_interval([np.ones(1)], lambda x: x[0].mean(axis=-1), rng)).all()
+    assert np.isnan(iqm_interval(np.ones(1), np.random.default_rng(0))).all()

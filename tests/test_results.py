@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from headwise.report.claims import Evidence, all_claims, ledger
+from headwise.report.statistics import holm, welch
 from headwise.report.store import RunRecord
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import claims_table
 from headwise.report.tables.table import to_csv
+from headwise.studies.entropy_bonus import make
 from headwise.study.archive import read_archive
 from headwise.study.measures import NUM_POINTS
 
@@ -109,6 +111,37 @@ def test_the_table_of_networks_of_dqn_is_that_of_the_runs():
             assert text == ("" if pair == [None, None] else " / ".join(pair)), (env, view, name)
 
 
+def test_what_is_said_of_plain_networks_of_dqn_tells_both_sides():
+    scores = {}
+    for row in rows_of("learning_dqn.csv"):
+        where = tuple(row[key] for key in ("environment", "view", "factorization", "hidden"))
+        scores.setdefault(where, {}).setdefault(row["dueling"], []).append(float(row["score"]))
+    pairs = {where: (of["False"], of["True"]) for where, of in scores.items() if len(of) == 2}
+    gaps = {where: np.mean(plain) - np.mean(dueling) for where, (plain, dueling) in pairs.items()}
+    adjusted = holm([float(welch(*pair).p) for pair in pairs.values()])
+    certain = [where for where, p in zip(pairs, adjusted, strict=True) if p < 0.05]
+    row, = (line for line in (ROOT / "docs" / "what-holds.md").read_text().splitlines()
+            if line.startswith("| DQN: plain networks"))  # fmt: skip
+
+    def ahead(environment, *names):
+        return [gap > 0 for (env, _, name, _), gap in gaps.items()
+                if env.startswith(environment) and name in (names or (name,))]  # fmt: skip
+
+    assert len(pairs) == 50
+    assert "ahead in 20 of 20 cells, in seven beyond chance" in row
+    assert (sum(ahead("shoot")), len(ahead("shoot"))) == (20, 20)
+    assert sum(where[0].startswith("shoot") for where in certain) == 7
+    assert "on CoopPush behind in 10 of 10, of `independent` and `shared` all six" in row
+    assert ahead("push") == [False] * 10
+    assert ahead("push", "independent", "shared") == [False] * 6
+    worse = {f"{view} `{f}` by {-gaps[env, view, f, hidden]:.2f}"
+             for env, view, f, hidden in certain if env == "push"}  # fmt: skip
+    assert worse == set(re.search(r"in three: (.*?) \(a fifth", row)[1].split(", "))
+    assert "On Lander behind in nine of ten, on Platform in two of ten, none beyond" in row
+    assert (sum(ahead("lander")), sum(ahead("platform"))) == (1, 8)
+    assert len(certain) == 7 + 3
+
+
 def test_the_table_of_target_entropies_is_that_of_the_runs():
     known = {}
     for row in rows_of("target_entropy.csv"):
@@ -121,6 +154,15 @@ def test_the_table_of_target_entropies_is_that_of_the_runs():
             values = known[env, view, name.strip("`"), target]
             spread = f"{min(values):.2f} to {max(values):.2f}" if len(values) > 1 else "1 seed"
             assert text.replace("**", "") == f"{np.mean(values):.2f} ({spread})", (env, view, name)
+
+
+def test_runs_of_the_entropy_bonus_are_of_the_commands_named():
+    kept = {row["run"] for row in rows_of("entropy_bonus.csv")}
+    plain, less = ({run.id for run in make(**args).runs()} & kept
+                   for args in ({}, {"target_entropy": 0.2}))  # fmt: skip
+    assert plain | less == kept
+    text = (ROOT / "results" / "README.md").read_text()
+    assert f"PPO ({len(plain)} runs); {len(less - plain)} with `--args target_entropy=0.2`" in text
 
 
 def test_commits_are_those_of_the_archive(archive):

@@ -27,33 +27,35 @@ def interquartile_mean(values: Array) -> Array:
     return middle
 
 
-def student_interval(
+def iqm_interval(runs: Array, rng: np.random.Generator) -> tuple[float, float]:
+    """Student's 95 % interval of the interquartile mean of runs, (n,); NaN for a single one.
+
+    It has the standard error that bootstrap samples show. Percentiles of the samples are too
+    narrow: the IQM of three runs would lie in them in 73 % of cases and not in 95 %.
+    """
+    if runs.size < 2:
+        return math.nan, math.nan
+    value = float(interquartile_mean(runs))
+    error = bootstrap_error([runs], lambda drawn: interquartile_mean(drawn[0]), rng)
+    reach = student_quantile(runs.size - 1) * error
+    return value - reach, value + reach
+
+
+def bootstrap_error(
     strata: Sequence[Array],
     statistic: Callable[[Sequence[Array]], Array],
     rng: np.random.Generator,
-    *,
     samples: int = SAMPLES,
-    confidence: float = CONFIDENCE,
-) -> tuple[float, float]:
-    """An interval of a statistic that is right for few runs, too; NaN where there is none.
-
-    It is Student's, with the standard error that bootstrap samples show. Percentiles of the samples
-    are too narrow: the IQM of three runs would lie in them in 73 % of cases and not in 95 %. A
-    stratum with a single run shows no spread, and then there is no interval.
+) -> float:
+    """The standard error of a statistic, from bootstrap samples.
 
     Args:
-        strata: One array of runs for each task; runs are drawn again within their own.
+        strata: An array of two or more runs for each task; runs are drawn again within their own.
         statistic: A number of strata whose runs are on the last axis, for any axes before it.
-        rng: Where chance comes from: the same state gives the same interval.
+        rng: Where chance comes from: the same state gives the same error.
         samples: How many are drawn.
-        confidence: How often the interval is to hold the truth.
     """
-    if min(part.size for part in strata) < 2:
-        return math.nan, math.nan
-    value = float(statistic(strata))
-    error = float(np.std(statistic(_unshrunk(strata, rng, samples)), ddof=1))
-    reach = student_quantile(sum(part.size - 1 for part in strata), confidence) * error
-    return value - reach, value + reach
+    return float(np.std(statistic(_unshrunk(strata, rng, samples)), ddof=1))
 
 
 def student_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:

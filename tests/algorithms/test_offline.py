@@ -48,8 +48,8 @@ def test_masks_are_kept_where_there_are_any():
     assert past.rows["legal"].shape == (2, 3, 1, 2)
 
 
-def loop_of(steps, offline_rows=300, factorization="vdn"):
-    settings = {"hidden": (16,), "rollout": 64, "minibatch": 32, "epochs": 2}
+def loop_of(steps, offline_rows=300, factorization="vdn", **more):
+    settings = {"hidden": (16,), "rollout": 64, "minibatch": 32, "epochs": 2} | more
     config = PPO(offline_rows=offline_rows, **settings)
     env = probes.get("agree-context")((0, 1), 16)
     return make_loop(env, config, factorizations.get(factorization)(), (0, 1), steps)
@@ -78,6 +78,47 @@ def test_the_past_is_part_of_the_state():
         loop.run(512)
     ours, theirs = (loop.algorithm.state_dict() for loop in (whole, other))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_rows_of_an_older_checkpoint_have_successors_of_which_every_option_is_legal():
+    past = OfflineRows(10)
+    past.add(rows(0, 3))
+    past.add(rows(3, 2) | {"next_legal": torch.zeros(2, 2, 1, 2, dtype=torch.bool)})
+    assert past.rows["next_legal"][:, :, 0, 0].tolist() == [[True] * 3 + [False] * 2] * 2
+    assert past.rows["obs"].shape[1] == 5
+
+
+@pytest.mark.parametrize("only_one", [False, True])
+def test_the_next_value_of_the_past_counts_the_mixture_where_that_is_asked_for(only_one):
+    """Targets are then higher by gamma times it; where one option is legal it adds nothing."""
+    settings = {"correct_mixture": True, "gamma": 0.9}
+    learner = loop_of(512, factorization="qplex", **settings).algorithm
+    with torch.no_grad():
+        learner.critic.net.advantage.weight *= 20.0
+    chance = torch.Generator().manual_seed(0)
+    obs, later, reward = (torch.rand(2, 4, 1, generator=chance) for _ in range(3))
+    raw = torch.zeros(2, 4, 2)
+    part = {
+        "obs": obs, "raw": raw, "bins": torch.zeros(2, 4, 2, dtype=torch.long),
+        "reward": reward, "next_obs": later,
+        "terminated": torch.zeros(2, 4, 1, dtype=torch.bool),
+        "valid": torch.ones(2, 4, 1, dtype=torch.bool),
+    }  # fmt: skip
+    options = learner.layout.max_options
+    legal = torch.ones(2, 4, 2, options, dtype=torch.bool)
+    if only_one:
+        legal[..., 1:] = False
+        part["next_legal"] = legal
+    found = learner.value_loss({f"past_{n}": x for n, x in part.items()}, None, None)
+    with torch.no_grad():
+        heads = learner.actor.judge(part["next_obs"], raw, legal).heads
+        chances = learner.critic.masses(heads)
+        more = learner.critic.expected_mixture(part["next_obs"], chances).unsqueeze(-1)
+        assert (more.abs() < 1e-5).all() if only_one else more.mean() > 0.01
+        masses = learner.critic.masses(learner.actor.judge(obs, raw).heads)
+        target = part["reward"] + 0.9 * (learner.critic.value(part["next_obs"]) + more)
+        error = learner.critic.predict(obs, part["bins"], masses) - target
+    torch.testing.assert_close(found.detach(), error.square().mean((-2, -1)))
 
 
 def test_what_was_no_transition_teaches_nothing():

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from headwise import ActionSpec, Choice, Range, _core
+from headwise.algorithms import policy_loss
 from headwise.algorithms.options_loss import fits_options_loss, options_loss
 from headwise.algorithms.policy_loss import PolicyLoss
 from headwise.algorithms.ppo import PPO
@@ -30,13 +31,14 @@ SPECS = {"unequal": DISCRETE, "equal": EQUAL, "wide": WIDE}
 ROWS = 37  # times heads no multiple of the sixteen that are worked on at once
 
 
-def make_loss(spec, **settings):
+def make_loss(spec, *, branching=True, **settings):
     actor = SharedPolicy(blueprint(spec, policy_gain=3.0))
     loss = PolicyLoss(
         PPO(**settings),
         actor,
         actor.layout,
         joint=False,
+        branching=branching,
         clip=torch.tensor([0.1, 0.2, 0.3]),
         entropy_coef=torch.tensor([0.0, 0.05, 1.0]),
     )
@@ -219,6 +221,47 @@ def test_ranges_with_one_ratio_report_as_many_numbers_as_there_are_heads():
         assert make_loss(HYBRID, ratio=plain)[0].by_head(given) is given
 
 
+@pytest.mark.parametrize(
+    ("settings", "branching", "advantages"),
+    [
+        # heads x: Range, a: Choice, y: Range, b: Choice with advantages 1, 2, 4 and 9
+        ({"ratio": "joint"}, True, [16.0]),
+        ({"ratio": "joint"}, False, [4.0]),
+        ({"ratio": "ranges_joint"}, True, [2.0, 9.0, 5.0]),
+        ({"ratio": "ranges_joint"}, False, [2.0, 9.0, 2.5]),
+        ({"ratio": "per_head"}, False, [1.0, 2.0, 4.0, 9.0]),
+    ],
+)
+def test_shares_of_a_credit_add_up_and_whole_advantages_do_not(
+    settings, branching, advantages, monkeypatch
+):
+    """Where the policy has not moved, a column's surrogate is its advantage."""
+    loss, actor = make_loss(HYBRID, branching=branching, **settings)
+    obs = torch.randn(3, ROWS, OBS, generator=torch.manual_seed(0))
+    _, judged = actor.sample(obs, torch.full((3, ROWS, actor.num_uniforms), 0.3))
+    advantage = torch.tensor([1.0, 2.0, 4.0, 9.0]).expand(3, ROWS, 4)
+    part = {"log_prob": judged.log_prob, "valid": torch.ones(3, ROWS, 1)}
+    columns, ratio = loss.surrogate(judged, part, advantage)
+    assert (ratio == 1.0).all()
+    torch.testing.assert_close(columns, torch.tensor(advantages).expand_as(columns))
+    if settings["ratio"] != "ranges_joint":  # the kernel of a GPU is given the same to add up
+        given = []
+        monkeypatch.setattr(policy_loss, "columns_loss", lambda *args, **_: given.append(args[3]))
+        loss.by_kernel(judged, part | {"advantage": advantage}, row_shares(part["valid"]))
+        torch.testing.assert_close(given, [torch.tensor(advantages).expand_as(columns)])
+
+
+@pytest.mark.parametrize(
+    ("factorization", "adds_up"),
+    [("independent", False), ("shared", False), ("vdn", True), ("qplex", True), ("ar", False)],
+)
+def test_who_shares_out_a_credit(factorization, adds_up):
+    env = NativeVecEnv("CoopPush", (0,), 4, view="continuous")
+    config = PPO(ratio="joint", rollout=16, minibatch=8, epochs=1, hidden=(8,))
+    learner = make_loop(env, config, factorizations.get(factorization)(), (0,), 16).algorithm
+    assert learner.policy_loss.branching is adds_up
+
+
 @pytest.mark.parametrize("factorization", ["shared", "independent", "vdn", "qplex", "ar"])
 @pytest.mark.parametrize("view", ["hybrid", "continuous"])
 def test_metrics_of_heads_are_as_many_as_heads_where_ranges_have_one_ratio(factorization, view):
@@ -267,7 +310,7 @@ def test_the_divergence_of_a_chain_counts_the_heads_that_its_actions_use():
     """Given the heads before it is known whether a head is in use: its weight is one or zero."""
     actor, acted = (make("ar", "policy", ONE_OF, seeds) for seeds in ((0, 1, 2), (3, 4, 5)))
     loss = PolicyLoss(
-        PPO(kl_coef=0.1), actor, actor.layout, joint=True,
+        PPO(kl_coef=0.1), actor, actor.layout, joint=True, branching=False,
         clip=torch.full((3,), 0.2), entropy_coef=torch.zeros(3),
     )  # fmt: skip
     obs = torch.randn(3, ROWS, OBS, generator=torch.manual_seed(0))

@@ -50,6 +50,7 @@ def make_loss(device, name, spec, **settings):
         actor,
         layout,
         joint=name in ("ar", "joint"),
+        branching=name in ("vdn", "qplex"),
         clip=torch.tensor([0.1, 0.2, 0.3], device=device),
         entropy_coef=torch.tensor([0.0, 0.05, 1.0], device=device),
     )

@@ -1,5 +1,7 @@
 """Cells, learning curves, and sweeps, with numbers by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import synthetic
@@ -8,8 +10,13 @@ from headwise.report.cells import band, cells_of
 from headwise.report.figures.curves import curve_figures, cut
 from headwise.report.figures.scores import score_figures
 from headwise.report.published import budget
-from headwise.report.store import read_store
-from headwise.report.sweep import NotMeasuredError, share_of_budget, sweeps_of
+from headwise.report.store import RunRecord, read_store
+from headwise.report.sweep import (
+    NotMeasuredError,
+    SeveralConfigurationsError,
+    share_of_budget,
+    sweeps_of,
+)
 from headwise.report.tables.scores import comparison_tables
 from headwise.study.measures import NUM_POINTS
 
@@ -62,6 +69,42 @@ def test_a_setting_that_was_added_is_named_where_it_is_not_as_before(tmp_path):
     ]
     store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
     assert [cell.apart for cell in cells_of(store)] == ["", "dueling=False"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [
+        ({}, {"normalise_obs": True}, ["", "normalise_obs=True"]),
+        ({}, {"normalise_reward": True}, ["", "normalise_reward=True"]),
+        ({}, {"of_a_later_version": None}, ["", "of_a_later_version=None"]),
+        ({"view": None}, {"view": "hybrid"}, ["view=None", "view=hybrid"]),
+        # the algorithm has bins of its own, which are alike
+        ({}, {"env_settings": {"bins": 5}}, ["", "env_settings.bins=5"]),
+        (
+            {"env_settings": {"bins": 5}},
+            {"env_settings": {"bins": 7}},
+            ["env_settings.bins=5", "env_settings.bins=7"],
+        ),
+        (
+            {"factorization_settings": {"steps": 2}},
+            {"factorization_settings": {"steps": 3}},
+            ["factorization_settings.steps=2", "factorization_settings.steps=3"],
+        ),
+        ({"env_settings": {"x": 1}}, {"env_settings": {"x": "1"}}, ['x="1"', "x=1"]),
+        ({"env_settings": {"x": "1"}}, {"env_settings": {"x": "2"}}, ["x=1", "x=2"]),
+    ],
+)
+def test_whatever_tells_runs_apart_tells_their_cells_apart(first, second, apart):
+    def run(seed, score, more):
+        config = synthetic.config("Lander", "ppo", "vdn", seed, 9, "hybrid", settings={"bins": 11})
+        return RunRecord(f"{score}-{seed}", Path(), "s", {**config, **more},
+                         {"final_return": score})  # fmt: skip
+
+    runs = [run(s, score, more) for s in range(3) for score, more in ((1.0, first), (9.0, second))]
+    cells = cells_of(runs)
+    assert [cell.apart for cell in cells] == apart
+    assert len({cell.name for cell in cells}) == 2
+    assert sorted(cell.scores.tolist() for cell in cells) == [[1.0] * 3, [9.0] * 3]
 
 
 def test_times_are_lent_to_cells(tmp_path):
@@ -128,8 +171,25 @@ def test_means_gaps_and_leads_by_hand(sweep):
     )
     assert sweep.total(twice).found.value == pytest.approx(0.0)
     assert sweep.best_return(view="hybrid").found.value == pytest.approx(10.0)
-    np.testing.assert_allclose(sweep.ratio("update_ms", vdn, shared), [2.0, 2.0])
-    assert sweep.support() == (1, 1.0)
+    ratios = sweep.ratio("update_ms", vdn, shared)
+    assert ratios.values.tolist() == [2.0, 2.0]
+    assert len(ratios.cells) == 4
+
+
+def test_a_number_rests_on_the_cells_that_enter_it_and_no_others(sweep):
+    vdn, shared, ar = ({"factorization": f} for f in ("vdn", "shared", "ar"))
+    hybrid = {"view": "hybrid"}
+    four = sweep.total(sweep.gap(vdn, shared)).cells
+    assert four == {f"Platform/{v}/ppo/{f}" for v in ("discrete", "hybrid")
+                    for f in ("vdn", "shared")}  # fmt: skip
+    assert sweep.support(four) == (2, 1.0)  # that auto-regression has one seed is no matter
+    assert sweep.lead(vdn | hybrid, [shared]).cells < four
+    assert sweep.lead(vdn, [shared, ar]).cells == {*four, "Platform/discrete/ppo/ar"}
+    assert sweep.support(sweep.lead(vdn, [shared, ar]).cells) == (1, 1.0)
+    assert sweep.best_return(**hybrid).cells == sweep.spread([vdn | hybrid, shared]).cells
+    # what is taken away again does not enter
+    gone = sweep.mean(factorization=("vdn", "ar")) - sweep.mean(factorization=("vdn", "ar"))
+    assert gone.cells == frozenset()
 
 
 def platform_run(factorization, seed, score, steps=500_000, view="discrete", **settings):
@@ -169,6 +229,26 @@ def test_configurations_of_one_name_are_never_merged(tmp_path):
     ]  # fmt: skip
     with pytest.raises(NotMeasuredError, match="several configurations of Platform/discrete/ppo"):
         sweep.mean(factorization="vdn")
+
+
+def test_several_configurations_are_refused_where_they_would_enter(tmp_path):
+    sweep = sweep_of(tmp_path, [
+        platform_run(f, 0, 0.5, view=view, lr=lr)
+        for f, view, lr in (("vdn", "discrete", 0.1), ("vdn", "hybrid", 0.1),
+                            ("vdn", "hybrid", 0.2), ("shared", "discrete", 0.1))
+    ])  # fmt: skip
+    vdn, shared = {"factorization": "vdn"}, {"factorization": "shared"}
+    assert sweep.total(sweep.gap(vdn, shared)).found.value == 0.0  # there is no hybrid shared
+    assert sweep.ratio("update_ms", vdn, shared).values.tolist() == [1.0]
+    assert sweep.best_return(view="discrete").found.value == 0.5
+    for doubled in (
+        lambda: sweep.mean(**vdn),
+        lambda: sweep.gap(vdn, {"view": "hybrid"}),
+        lambda: sweep.best_return(view="hybrid"),
+        lambda: sweep.ratio("update_ms", vdn, {"view": "hybrid"}),
+    ):
+        with pytest.raises(SeveralConfigurationsError, match="of Platform/hybrid/ppo/vdn"):
+            doubled()
 
 
 def test_runs_of_unequal_steps_are_said_to_be(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,7 @@ from headwise.report.claims.measurement import of_difference, of_samples
 from headwise.report.decoupler import decouplers_of, last_third, steps_to
 from headwise.report.figures.decoupler import decoupler_figures
 from headwise.report.store import read_store
-from headwise.report.sweep import NotMeasuredError
+from headwise.report.sweep import NotMeasuredError, sweeps_of
 from headwise.report.write import gather
 
 NOTHING = Evidence((), ())
@@ -211,6 +212,52 @@ def test_sweep_claims_of_a_made_up_sweep(everything):
     # Continuous SAC was made 0.1 better than every factorization of the others. That discrete
     # actions have joint ones, which are at 0.3, and it has not, is no merit.
     assert entries["sac-continuous-best"].measurement.value == pytest.approx(0.1, abs=0.025)
+
+
+def asked(sweep, **cell):
+    """The verdicts and notes of claims if a cell of a sweep is replaced by others."""
+    (old,) = sweep.where(**cell)
+
+    def without(*new):
+        cells = [c for c in sweep.cells if c is not old]
+        (changed,) = sweeps_of("paper", [r for c in cells for r in c.runs] + list(new))
+        evidence = Evidence((), (changed,))
+        entries = ledger(all_claims(evidence), evidence)
+        return {e.claim.key: (e.verdict, e.measurement and e.measurement.seeds, e.note)
+                for e in entries}  # fmt: skip
+
+    return old.runs, without
+
+
+def test_a_thin_or_doubled_cell_is_a_matter_of_the_claims_that_it_enters(everything):
+    (sweep,) = everything.sweeps
+    cell = {"task": "platform", "view": "hybrid", "algorithm": "dqn", "factorization": "qplex"}
+    runs, without = asked(sweep, **cell)
+    whole, thin = without(*runs), without(*runs[:2])
+    other = replace(runs[0], id="x", config={**runs[0].config, "settings": {"lr": 0.1}})
+    doubled = without(*runs, other)
+    enters = {
+        "dqn-qplex-no-gain", "dqn-ar-best", "dqn-independent-best", "ar-best",
+        "best-view-dqn", "type-or-factorization-dqn",
+    }  # fmt: skip
+    keys = {key for key, (_, seeds, _) in whole.items() if seeds == 3}
+    assert len(keys) == 33
+    assert {key for key in keys if thin[key][1] == 2} == enters
+    assert all("needs at least 3 seeds, has 2" in thin[key][2] for key in enters)
+    refused = {k for k, (_, _, note) in doubled.items() if note.startswith("several config")}
+    assert refused == enters | {"cost-trade-off"}
+    assert {doubled[key][0] for key in refused} == {Verdict.MISSING}
+
+
+def test_costs_of_runs_cut_short_are_those_of_the_claims_that_they_enter(everything):
+    (sweep,) = everything.sweeps
+    cell = {"task": "platform", "view": "discrete", "algorithm": "ppo", "factorization": "joint"}
+    runs, without = asked(sweep, **cell)
+    short = without(*(replace(r, config={**r.config, "steps": 500}) for r in runs))
+    cut = {k for k, (_, _, note) in short.items() if "of the paper's steps" in note}
+    assert {k for k in cut if k.startswith("cost")} == {
+        "cost-joint-size", "cost-joint-latency", "cost-joint-ar-latency", "cost-trade-off",
+    }  # fmt: skip
 
 
 def test_claims_are_true_for_what_they_say(everything):

@@ -1,6 +1,7 @@
 """Archives: a study as one file, and back: what is kept, what is refused, what a report sees."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +117,34 @@ def test_runs_of_an_earlier_plan_come_along(store, tmp_path):
     there = Store(tmp_path / "there")
     restore(archive, there)
     assert there.is_finished(first.id)
+    assert there.study() == store.study()
+    assert {run.id for run in there.plan()} == {run.id for run in later.runs()}
+    beside = {run.id for run in there.beside_the_plan()}
+    assert beside == {run.id for run in (first, second, third)}
+    reports = [read_store(folder) for folder in (store.folder, there.folder)]
+    assert [(len(report.runs), report.num_beside) for report in reports] == [(0, 2), (0, 2)]
+    assert archived(there, "y.parquet").read_bytes() == archived(store).read_bytes()
+
+
+def test_runs_beside_one_plan_are_of_another(store, tmp_path):
+    """What the folder plans stays planned, though the archive does not ask for it any more."""
+    before = {run.id for run in store.plan()}
+    there = Store(tmp_path / "there")
+    there.begin(store.study())
+    later = tiny_study(cells=[tiny_cell("sac", "shared")], seeds=1)
+    store.begin(later.to_json())
+    restore(read_archive(archived(store)), there)
+    assert {run.id for run in there.plan()} == before | {run.id for run in later.runs()}
+
+
+def test_an_archive_that_does_not_tell_them_plans_all_its_runs(store, tmp_path):
+    """Those that were written before it was kept which runs are beside the plan."""
+    first, second, third, _ = store.plan()
+    later = tiny_study(cells=[tiny_cell("sac", "shared")], seeds=1)
+    store.begin(later.to_json())
+    archive = read_archive(archived(store))
+    there = Store(tmp_path / "there")
+    restore(replace(archive, beside=frozenset()), there)
     assert {run.id for run in there.plan()} == {
         *(run.id for run in later.runs()),
         *(run.id for run in (first, second, third)),

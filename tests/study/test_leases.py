@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from headwise.study import leases
 from headwise.study.leases import Leases
 
 
@@ -76,6 +77,38 @@ def test_a_runner_gives_signs_of_life(tmp_path):
         os.utime(path, (0, 0))
         deadline = time.monotonic() + 5.0
         while path.stat().st_mtime < 1.0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_a_runner_that_was_given_up_is_seen_again_when_it_wakes(tmp_path, monkeypatch):
+    monkeypatch.setattr(leases, "_machine", lambda: "another")
+    asleep = Leases(tmp_path, heartbeat=1000.0, patience=60.0)
+    with asleep:
+        assert asleep.take("a")
+        monkeypatch.undo()
+        path = tmp_path / ".runners" / asleep.token
+        identity = path.read_text()
+        os.utime(path, (0, 0))
+        with Leases(tmp_path, patience=60.0) as other:
+            assert not path.exists()
+            assert other.take("a")
+            assert asleep.take("b")  # it woke up, and goes on
+            assert path.read_text() == identity
+            assert not other.take("b")
+            assert other.held_elsewhere(["b"]) == ["b"]
+            asleep.release("a")  # that is another's now
+            assert (tmp_path / ".leases" / "a").read_text() == other.token
+    assert not path.exists()
+
+
+def test_a_beat_of_the_heart_brings_a_runners_file_back(tmp_path):
+    with Leases(tmp_path, heartbeat=0.05) as mine:
+        path = tmp_path / ".runners" / mine.token
+        identity = path.read_text()
+        path.unlink()
+        deadline = time.monotonic() + 5.0
+        while not path.exists() or path.read_text() != identity:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headwise.population import Draws, Stream, latest_rows, slice_rows, take_rows
 
-_KEPT = ("obs", "raw", "bins", "reward", "next_obs", "terminated", "valid", "legal")
+_KEPT = ("obs", "raw", "bins", "reward", "next_obs", "terminated", "valid", "legal", "next_legal")
 
 PastRows: TypeAlias = Callable[[int, int, int], dict[str, Tensor]]
 """Rows drawn from the past, by (epoch, start, size)."""
@@ -24,11 +24,14 @@ class OfflineRows:
 
     def add(self, rows: dict[str, Tensor]) -> None:
         """Takes in the rows of a rollout."""
+        before = self.rows["obs"].shape[1] if self.rows else 0
         for name in _KEPT:
             if name not in rows:
                 continue  # without masks, every option is legal
-            kept = self.rows.get(name, slice_rows(rows[name], 0, 0))
-            self.rows[name] = latest_rows(kept, rows[name], self.capacity)
+            new = rows[name]
+            # Rows of an older checkpoint may have no masks of successors.
+            kept = self.rows.get(name, new.new_ones((new.shape[0], before, *new.shape[2:])))
+            self.rows[name] = latest_rows(kept, new, self.capacity)
 
     def state_dict(self) -> dict[str, Tensor]:
         """All rows kept, each with the member axis first."""

@@ -47,6 +47,9 @@ class PolicyLoss:
         actor: The policy.
         layout: Its heads.
         joint: Whether one ratio stands for all heads unless the settings say otherwise.
+        branching: Whether the advantages of heads are shares of one credit, as of a branching
+            critic: together they are their sum. Of critics for every head, each gives all of it,
+            and together they are their mean.
         clip: How far a ratio may move, (P,).
         entropy_coef: The weight of the entropy, (P,).
     """
@@ -58,6 +61,7 @@ class PolicyLoss:
         layout: Layout,
         *,
         joint: bool,
+        branching: bool,
         clip: Tensor,
         entropy_coef: Tensor,
     ) -> None:
@@ -65,6 +69,7 @@ class PolicyLoss:
         self.actor = actor
         self.layout = layout
         self.ratio = ("joint" if joint else "per_head") if config.ratio == "auto" else config.ratio
+        self.branching = branching
         self.clip = clip
         self.entropy_coef = entropy_coef
         self.kl_coef = torch.full_like(clip, config.kl_coef)
@@ -118,8 +123,9 @@ class PolicyLoss:
     def by_kernel(self, judged: Judged, part: dict[str, Tensor], share: Tensor) -> ColumnsLoss:
         """The loss as one kernel, unless some columns share a ratio and others do not."""
         advantage, joint = part["advantage"], self.ratio == "joint"
+        if joint:
+            advantage = self._together(advantage)
         if self.config.normalise == "minibatch":
-            advantage = advantage.sum(-1, keepdim=True) if joint else advantage
             advantage = standardised(advantage, part["valid"])
         return columns_loss(
             judged.log_prob,
@@ -162,14 +168,14 @@ class PolicyLoss:
         log_ratio = judged.log_prob - part["log_prob"]
         if self.ratio == "joint":
             log_ratio = log_ratio.sum(-1, keepdim=True)
-            advantage = advantage.sum(-1, keepdim=True)
+            advantage = self._together(advantage)
         elif self._groups_ranges:
             choices, ranges = self.layout.choices, self.layout.ranges
             together = log_ratio.index_select(-1, ranges).sum(-1, keepdim=True)
             log_ratio = torch.cat([log_ratio.index_select(-1, choices), together], dim=-1)
-            if advantage.shape[-1] == self.layout.num_heads:  # a share of the credit for each head
-                share = advantage.index_select(-1, ranges).sum(-1, keepdim=True)
-                advantage = torch.cat([advantage.index_select(-1, choices), share], dim=-1)
+            if advantage.shape[-1] == self.layout.num_heads:  # one for each head
+                of_ranges = self._together(advantage.index_select(-1, ranges))
+                advantage = torch.cat([advantage.index_select(-1, choices), of_ranges], dim=-1)
         if self.config.normalise == "minibatch":
             advantage = standardised(advantage, part["valid"])
         clip = along(self.clip, log_ratio)
@@ -187,6 +193,14 @@ class PolicyLoss:
         if not shared_out:
             return each
         return torch.where(self.layout.is_choice, each, each / self.layout.num_ranges)
+
+    def _together(self, advantage: Tensor) -> Tensor:
+        """The advantage (..., 1) of heads that have one ratio, from that of each."""
+        if advantage.shape[-1] == 1:
+            return advantage
+        if self.branching:
+            return advantage.sum(-1, keepdim=True)
+        return advantage.mean(-1, keepdim=True)
 
     def _total_entropy(self, entropy: Tensor) -> Tensor:
         """The heads' entropies (P, B, G) as one number for each row, (P, B, 1)."""

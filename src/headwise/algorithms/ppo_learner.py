@@ -91,6 +91,8 @@ class PPOLearner(Algorithm):
                 orthogonal=config.critic_orthogonal,
             )
         )
+        self.branching = self.critic if isinstance(self.critic, Branching) else None
+        """The critic, where it tells heads apart."""
         packed = Packed(self.actor, self.critic)
         lr = config.member_values("lr", task.keys)
         self.optimiser = Adam(packed, lr, max_norm=config.max_grad_norm)
@@ -107,12 +109,11 @@ class PPOLearner(Algorithm):
             self.actor,
             self.layout,
             joint=kind.joint_ratio,
+            branching=self.branching is not None,
             clip=config.member_values("clip", task.keys),
             entropy_coef=config.member_values("entropy_coef", task.keys),
         )
         self.kl_coef = self.policy_loss.kl_coef
-        self.branching = self.critic if isinstance(self.critic, Branching) else None
-        """The critic, where it tells heads apart."""
         self.value_loss = ValueLoss(config, self.actor, self.critic, kind.name, self.gamma)
         self.importance: Importance = (
             kind.default_importance if config.importance == "auto" else config.importance
@@ -164,7 +165,7 @@ class PPOLearner(Algorithm):
         num_rows = rows["obs"].shape[-2]
         orders = shuffled(draws.uniform(Stream.SHUFFLE, self.num_passes, num_rows))
         if self.offline is not None and self.branching is not None:
-            self.offline.add(rows | _successors(batch))
+            self.offline.add(rows | _successors(batch, legal=self.config.correct_mixture))
             self._past = self.offline.draw(draws, self.num_passes, num_rows)
         first = orders[..., 0, : self.config.minibatch]
         metrics |= self._diagnose({name: take_rows(x, first) for name, x in rows.items()})
@@ -339,10 +340,13 @@ class PPOLearner(Algorithm):
             self.offline.load_state_dict(state)
 
 
-def _successors(batch: RolloutBatch) -> Rows:
-    """What one-step targets need of a rollout, as rows."""
-    return {
+def _successors(batch: RolloutBatch, *, legal: bool) -> Rows:
+    """What one-step targets need of a rollout, as rows; with masks if they ask for the policy."""
+    found = {
         "next_obs": batch.next_obs.flatten(-3, -2),
         "reward": batch.reward.flatten(-2).unsqueeze(-1),
         "terminated": batch.terminated.flatten(-2).unsqueeze(-1),
     }
+    if legal and batch.next_legal is not None:
+        found["next_legal"] = batch.next_legal.flatten(-4, -3)
+    return found

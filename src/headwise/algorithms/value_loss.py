@@ -76,9 +76,12 @@ class ValueLoss:
             # Centred under the current policy, whatever the policy was that acted then.
             heads = self.actor.judge(obs, part["past_raw"], part.get("past_legal")).heads
             masses = critic.masses(heads)
+            value = critic.value(following)
+            if self.config.correct_mixture:
+                judged = self.actor.judge(following, part["past_raw"], part.get("past_next_legal"))
+                chances = critic.masses(judged.heads)
+                value = value + critic.expected_mixture(following, chances).unsqueeze(-1)
             gamma = along(self.gamma, part["past_reward"])
-            target = td_target(
-                part["past_reward"], critic.value(following), part["past_terminated"], gamma
-            )
+            target = td_target(part["past_reward"], value, part["past_terminated"], gamma)
         predicted = critic.predict(obs, part["past_bins"], masses)
         return member_mean((predicted - target).square(), part["past_valid"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,10 @@ from headwise.study.measures import NUM_POINTS
 
 LENT = ("update_ms", "act_ms", "act_flops")
 """What is measured on a CPU alone and does not depend on how long a run is."""
+_NOT_SHARED = ("seed", "labels", "id")
+"""What the runs of a cell may differ in."""
+_NESTED = ("env_settings", "settings", "factorization_settings")
+"""Parts of a configuration that are settings themselves; a name may be in several of them."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,8 @@ def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list
         if len(alike) > 1:
             for place, text in zip(alike, _differences([cells[i] for i in alike]), strict=True):
                 cells[place] = replace(cells[place], apart=text)
+    # Whoever looks a cell up by its name would otherwise lose one without a word.
+    assert len({cell.name for cell in cells}) == len(cells)
 
     def rank(cell: Cell) -> tuple[str, int, int, int, str, str]:
         return (
@@ -116,8 +123,7 @@ def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list
 
 
 def _configuration(run: RunRecord, but: str = "") -> str:
-    without = ("seed", "labels", "id", but)
-    kept = {key: value for key, value in run.config.items() if key not in without}
+    kept = {key: value for key, value in run.config.items() if key not in (*_NOT_SHARED, but)}
     return json.dumps(kept, sort_keys=True)
 
 
@@ -135,21 +141,34 @@ def _cell(runs: Sequence[RunRecord], timed: Sequence[RunRecord]) -> Cell:
 
 
 def _differences(cells: Sequence[Cell]) -> list[str]:
-    """For each cell, the settings in which they are not all alike."""
-    flat = [_flat(cell.runs[0].config) for cell in cells]
-    names = sorted({name for settings in flat for name in settings})
-    differing = [n for n in names if len({repr(settings.get(n)) for settings in flat}) > 1]
-    # A setting that a run does not have was added later: there it is as before, and needs no name.
-    return [" ".join(f"{n}={settings[n]}" for n in differing if n in settings) for settings in flat]
+    """For each cell, the settings in which they are not all alike; no two get the same text."""
+    settings = [_settings(cell.runs[0].config) for cell in cells]
+    exact = [{k: json.dumps(v, sort_keys=True) for k, v in found.items()} for found in settings]
+    keys = {key for found in settings for key in found}
+    times = Counter(name for _, name in keys)
+    names = {(part, n): f"{part}.{n}" if part and times[n] > 1 else n for part, n in keys}
+    differing = [key for key in keys if len({found.get(key) for found in exact}) > 1]
+    differing.sort(key=lambda key: names[key])
+
+    def texts(values: Sequence[Mapping[tuple[str, str], Any]]) -> list[str]:
+        # A setting that a run does not have was added later: there it is as before, and needs no
+        # name.
+        told = ([f"{names[k]}={found[k]}" for k in differing if k in found] for found in values)
+        return [" ".join(parts) for parts in told]
+
+    plain = texts(settings)
+    return plain if len(set(plain)) == len(plain) else texts(exact)  # as of "1" and 1
 
 
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Settings of all kinds in one dict, with what else determines a run."""
-    nested = ("env_settings", "settings", "factorization_settings")
-    flat = {key: config.get(key) for key in ("env", "view", "steps", "num_envs")}
-    for part in nested:
-        flat |= config.get(part) or {}
-    return flat
+def _settings(config: dict[str, Any]) -> dict[tuple[str, str], Any]:
+    """All that a cell's runs share, by the part of the configuration it is in and its name."""
+    found: dict[tuple[str, str], Any] = {}
+    for name, value in config.items():
+        if name in _NESTED:
+            found |= {(name, inner): setting for inner, setting in (value or {}).items()}
+        elif name not in _NOT_SHARED:
+            found["", name] = value
+    return found
 
 
 def read_curves(cells: Sequence[Cell]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations, compress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,6 +41,10 @@ class NotMeasuredError(Exception):
     """The store does not hold what a number needs."""
 
 
+class SeveralConfigurationsError(NotMeasuredError):
+    """The store holds it more than once, and does not say which of them is meant."""
+
+
 @dataclass(frozen=True)
 class Total:
     """A weighted sum of mean scores."""
@@ -49,6 +53,11 @@ class Total:
     """Of cells, by name."""
     unequal: bool = False
     """Whether it sets runs against each other that had unequal steps."""
+
+    @property
+    def cells(self) -> frozenset[str]:
+        """The names of the cells that it is a sum of."""
+        return frozenset(name for name, weight in self.weights.items() if weight)
 
     def __sub__(self, other: Total) -> Total:
         names = {**self.weights, **other.weights}
@@ -64,6 +73,16 @@ class Finding(NamedTuple):
     found: Estimate
     unequal: bool
     """Whether runs of unequal steps were set against each other."""
+    cells: frozenset[str]
+    """The names of the cells that it rests on."""
+
+
+class Ratios(NamedTuple):
+    """How many times as much of something, for each task that was looked at."""
+
+    values: Array
+    cells: frozenset[str]
+    """The names of the cells that they rest on."""
 
 
 @dataclass(frozen=True)
@@ -139,17 +158,17 @@ class Sweep:
 
     def mean(self, by: Sequence[str] = ("task", "view"), **where: str | tuple[str, ...]) -> Total:
         """The mean of the cells that meet the conditions; cells alike in `by` count as one."""
-        return _mean(list(self._groups(by, where).values()))
+        groups = list(self._groups(by, where).values())
+        _refuse_several(chain.from_iterable(groups))
+        return _mean(groups)
 
     def gap(self, ours: Where, theirs: Where, by: Sequence[str] = ("task", "view")) -> Total:
         """The mean difference of two kinds of cells over what both have in common."""
-        first, second = self._groups(by, ours), self._groups(by, theirs)
-        common = [key for key in first if key in second]
+        common = self._common(ours, theirs, by)
         if not common:
             raise NotMeasuredError("no task has both sides")
-        gap = _mean([first[key] for key in common]) - _mean([second[key] for key in common])
-        unequal = any(_steps(first[key]) != _steps(second[key]) for key in common)
-        return Total(gap.weights, unequal)
+        gap = _mean([first for first, _ in common]) - _mean([second for _, second in common])
+        return Total(gap.weights, any(_steps(first) != _steps(second) for first, second in common))
 
     def gaps(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> list[Total]:
         """The differences of all pairs of several kinds of cells."""
@@ -159,56 +178,72 @@ class Sweep:
         """A weighted sum with its interval."""
         found = self._contrast(total)
         low, high = found.interval()
-        return Finding(Estimate(float(found.value), float(low), float(high)), total.unequal)
+        estimate = Estimate(float(found.value), float(low), float(high))
+        return Finding(estimate, total.unequal, total.cells)
 
     def lead(self, ours: Where, others: Iterable[Where], by: Sequence[str] = ("task", "view")) -> (
         Finding
     ):  # fmt: skip
         """How far ahead of the best of the others: above zero is ahead of every one."""
         gaps = [self.gap(ours, other, by) for other in others]
-        return Finding(least(list(map(self._contrast, gaps))), _any_unequal(gaps))
+        return _finding(least(list(map(self._contrast, gaps))), gaps)
 
     def spread(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> Finding:
         """The distance between the best and the worst of several kinds of cells."""
         gaps = self.gaps(groups, by)
-        return Finding(widest(list(map(self._contrast, gaps))), _any_unequal(gaps))
+        return _finding(widest(list(map(self._contrast, gaps))), gaps)
 
     def spreads(self, above: Sequence[Total], below: Sequence[Total]) -> Finding:
         """One such distance over another, from the differences of all pairs of each."""
         first, second = (list(map(self._contrast, side)) for side in (above, below))
-        return Finding(quotient(first, second), _any_unequal([*above, *below]))
+        return _finding(quotient(first, second), [*above, *below])
 
     def best_return(self, **where: str | tuple[str, ...]) -> Finding:
         """The largest mean return of a cell that meets the conditions, not scaled."""
         cells = self._found(where)
-        return Finding(largest([contrast([cell.scores]) for cell in cells]), False)
+        _refuse_several(cells)
+        best = largest([contrast([cell.scores]) for cell in cells])
+        return Finding(best, False, frozenset(cell.name for cell in cells))
 
-    def ratio(self, number: str, ours: Where, theirs: Where) -> Array:
+    def ratio(self, number: str, ours: Where, theirs: Where) -> Ratios:
         """How many times as much of a final number (time, parameters), for each common task."""
-        first, second = (
-            {(c.task, c.view): c.number(number) for c in self._found(side)}
-            for side in (ours, theirs)
-        )
-        ratios = np.array([first[key] / second[key] for key in first if key in second])
-        ratios = np.asarray(ratios[np.isfinite(ratios)], dtype=np.float64)
-        if not ratios.size:
+        pairs = self.pairs(ours, theirs)
+        ratios = np.array([one.number(number) / other.number(number) for one, other in pairs])
+        known = np.isfinite(ratios)
+        if not known.any():
             raise NotMeasuredError(f"no run has {number}")
-        return ratios
+        cells = (cell for pair in compress(pairs, known) for cell in pair)
+        return Ratios(ratios[known], frozenset(cell.name for cell in cells))
 
-    def support(self, **where: str | tuple[str, ...]) -> tuple[int, float]:
-        """The fewest seeds of a cell, and the least share of the paper's steps that any run had."""
-        cells = self._found(where)
+    def pairs(self, ours: Where, theirs: Where) -> list[tuple[Cell, Cell]]:
+        """The cells of two methods, side by side for each task and view that both have."""
+        common = self._common(ours, theirs, by=("task", "view"))
+        return [(one, other) for (one,), (other,) in common]
+
+    def support(self, names: Iterable[str]) -> tuple[int, float]:
+        """The fewest seeds of some cells, and the least share of the paper's steps of a run."""
+        cells = [self._by_name[name] for name in names]
         shares = [share_of_budget(run) for cell in cells for run in cell.runs]
         return min(cell.scores.size for cell in cells), min(shares)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Cell]:
+        return {cell.name: cell for cell in self.cells}
 
     def _found(self, where: Where) -> list[Cell]:
         cells = self.where(**where)
         if not cells:
             raise NotMeasuredError(f"no run with {_words(where)}")
-        if any(cell.apart for cell in cells):
-            names = {cell.name.removesuffix(f"/{cell.apart}") for cell in cells if cell.apart}
-            raise NotMeasuredError(f"several configurations of {min(names)}")
         return cells
+
+    def _common(
+        self, ours: Where, theirs: Where, by: Sequence[str]
+    ) -> list[tuple[list[Cell], list[Cell]]]:
+        """The cells of both sides, wherever both have some that are alike in `by`."""
+        first, second = self._groups(by, ours), self._groups(by, theirs)
+        common = [(first[key], second[key]) for key in first if key in second]
+        _refuse_several(cell for sides in common for side in sides for cell in side)
+        return common
 
     def _groups(self, by: Sequence[str], where: Where) -> dict[tuple[str, ...], list[Cell]]:
         groups: dict[tuple[str, ...], list[Cell]] = {}
@@ -217,9 +252,9 @@ class Sweep:
         return groups
 
     def _contrast(self, total: Total) -> Contrast:
-        cells = {cell.name: cell for cell in self.cells}
         weights = {name: weight for name, weight in total.weights.items() if weight}
-        scores = [self.min_max(cells[name], cells[name].scores) for name in weights]
+        cells = [self._by_name[name] for name in weights]
+        scores = [self.min_max(cell, cell.scores) for cell in cells]
         return contrast(scores, list(weights.values()))
 
 
@@ -266,8 +301,17 @@ def _steps(cells: Iterable[Cell]) -> set[int]:
     return {cell.steps for cell in cells}
 
 
-def _any_unequal(totals: Iterable[Total]) -> bool:
-    return any(total.unequal for total in totals)
+def _finding(found: Estimate, totals: Sequence[Total]) -> Finding:
+    """A number that was made of several sums."""
+    cells = frozenset(chain.from_iterable(total.cells for total in totals))
+    return Finding(found, any(total.unequal for total in totals), cells)
+
+
+def _refuse_several(cells: Iterable[Cell]) -> None:
+    """Raises if some of the cells would go by one name but for their settings."""
+    names = {cell.name.removesuffix(f"/{cell.apart}") for cell in cells if cell.apart}
+    if names:
+        raise SeveralConfigurationsError(f"several configurations of {min(names)}")
 
 
 def _lone_scores(cell: Cell) -> Array:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _STUDY = b"headwise.study"
 """Where the file's metadata hold what `study.json` says beside the plan."""
+_BESIDE = "beside_the_plan"
+"""Among them, the ids of runs that are not in the plan; where it is missing, as in older archives,
+all runs are."""
 _JSON = ("fingerprint", "result", "error")
 """Files of a run that are kept as they are, beside its configuration."""
 
@@ -40,6 +43,8 @@ class Archive:
     """What `study.json` says beside the plan."""
     runs: tuple[tuple[Run, dict[str, Any]], ...]
     """Every run, with its files by name; none of one that is not finished."""
+    beside: frozenset[str] = frozenset()
+    """The ids of runs that an earlier plan left in the folder."""
 
     @property
     def name(self) -> str:
@@ -57,7 +62,7 @@ def write_archive(
 ) -> None:
     """Writes a study's folder as one file; what is there is replaced once the new one is whole.
 
-    Runs that an earlier plan of the study left in the folder come along.
+    Runs that an earlier plan of the study left in the folder come along, and stay beside the plan.
 
     Args:
         store: The folder.
@@ -67,7 +72,10 @@ def write_archive(
     import pyarrow as pa
 
     header = {name: value for name, value in store.study().items() if name != "plan"}
-    runs = [*store.plan(), *store.beside_the_plan()]
+    beside = store.beside_the_plan()
+    if beside:
+        header[_BESIDE] = [run.id for run in beside]
+    runs = [*store.plan(), *beside]
     rows = []
     for place, run in enumerate(runs):
         if on_run is not None:
@@ -89,6 +97,7 @@ def read_archive(path: Path) -> Archive:
         table = read_table(data)
         study = json.loads((table.schema.metadata or {})[_STUDY])
         version, _ = study["version"], study["name"]
+        beside = frozenset(study.pop(_BESIDE, ()))
         fits = table.schema.equals(_schema(study))
     except (*UNREADABLE, TypeError) as error:
         raise _no_archive(path, error) from error
@@ -102,7 +111,7 @@ def read_archive(path: Path) -> Archive:
             runs.append((Run.from_json(json.loads(row["config"])), _files(row)))
         except (ValueError, TypeError, ConfigError) as error:
             raise _no_archive(path, f"run {place}: {error}") from error
-    return Archive(study, tuple(runs))
+    return Archive(study, tuple(runs), beside)
 
 
 def restore(
@@ -122,7 +131,8 @@ def restore(
     if (store.folder / "study.json").exists():
         there = store.study()
     plan = {entry["id"]: entry for entry in there["plan"]}
-    plan |= {run.id: {"id": run.id, **run.to_json()} for run, _ in archive.runs}
+    planned = (run for run, _ in archive.runs if run.id not in archive.beside)
+    plan |= {run.id: {"id": run.id, **run.to_json()} for run in planned}
     store.begin({**archive.study, **there, "name": archive.name, "plan": list(plan.values())})
     new = 0
     for place, (run, files) in enumerate(archive.runs):

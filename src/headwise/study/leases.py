@@ -46,6 +46,7 @@ class Leases:
         self._leases = folder / ".leases"
         self._runners = folder / ".runners"
         self._mine = self._runners / self.token
+        self._identity = ""
         self._held: set[str] = set()
         self._heartbeat, self._patience = heartbeat, patience
         self._stop = threading.Event()
@@ -56,7 +57,8 @@ class Leases:
             self._leases.mkdir(parents=True, exist_ok=True)
             self._runners.mkdir(exist_ok=True)
             identity = {"machine": _machine(), "pid": os.getpid(), "started": _started(os.getpid())}
-            self._mine.write_text(json.dumps(identity))
+            self._identity = json.dumps(identity)
+            self._mine.write_text(self._identity)
         self._bury_the_dead()
         self._thread.start()
         return self
@@ -74,6 +76,7 @@ class Leases:
             return True
         path = self._leases / run_id
         with disk_troubles(self.folder):
+            self._give_a_sign()
             while True:
                 try:
                     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -110,7 +113,15 @@ class Leases:
     def _live(self) -> None:
         while not self._stop.wait(self._heartbeat):
             with contextlib.suppress(OSError):
-                os.utime(self._mine)
+                self._give_a_sign()
+
+    def _give_a_sign(self) -> None:
+        try:
+            os.utime(self._mine)
+        except FileNotFoundError:
+            # Silent for too long, as on a machine that slept, it was given up. It lives: without
+            # its file no lease of it would count, neither those it has left nor those it will take.
+            self._mine.write_text(self._identity)
 
     def _take_from_the_dead(self, path: Path) -> bool:
         """Removes a lease whose runner is dead; False if it lives."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.averages import interquartile_mean, student_interval
+from headwise.averages import interquartile_mean, iqm_interval
 from headwise.checks import checked_count
 from headwise.envs.types import StepBatch, VecEnv
 from headwise.population import Keys, Stream
@@ -58,8 +58,7 @@ class Evaluation:
     @property
     def interval(self) -> tuple[float, float]:
         """Student's 95 % interval of the IQM, the same at every call; NaN for a single episode."""
-        rng = np.random.default_rng(0)
-        return student_interval([self._units], lambda drawn: interquartile_mean(drawn[0]), rng)
+        return iqm_interval(self._units, np.random.default_rng(0))
 
     @property
     def _units(self) -> FloatArray:

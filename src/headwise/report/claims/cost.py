@@ -11,8 +11,7 @@ import numpy as np
 from headwise.report.claims.ledger import Claim
 from headwise.report.claims.measurement import Evidence, Measurement, of_ratios
 from headwise.report.names import ALGORITHMS
-from headwise.report.statistics.aggregates import Array
-from headwise.report.sweep import NotMeasuredError, Sweep, Where
+from headwise.report.sweep import NotMeasuredError, Ratios, SeveralConfigurationsError, Sweep, Where
 
 _GROUP = "Compute"
 
@@ -41,7 +40,7 @@ def cost_claims(sweep: Sweep) -> Iterator[Claim]:
         yield Claim(
             f"cost-{key}", _GROUP, settings, text, published,
             f"{labels[number]}, {ours} over {theirs}", low, high,
-            _measure(sweep, partial(_ratios, number=number, ours=ours, theirs=theirs)),
+            _measure(sweep, partial(_of_all_families, number=number, ours=ours, theirs=theirs)),
         )  # fmt: skip
     yield Claim(
         "cost-ppo-critic", _GROUP, settings,
@@ -57,11 +56,11 @@ def cost_claims(sweep: Sweep) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _measure(sweep: Sweep, ratios: Callable[[Sweep], Array]) -> Callable[[Evidence], Measurement]:
+def _measure(sweep: Sweep, ratios: Callable[[Sweep], Ratios]) -> Callable[[Evidence], Measurement]:
     def measure(_: Evidence) -> Measurement:
-        # Runs cut short may have small networks too: their costs are not those of the paper.
         found = ratios(sweep)
-        return of_ratios(found, sweep.support()[1])
+        # Runs cut short may have small networks too: their costs are not those of the paper.
+        return of_ratios(found.values, sweep.support(found.cells)[1])
 
     return measure
 
@@ -70,50 +69,53 @@ def _ppo(factorization: str) -> Where:
     return {"algorithm": "ppo", "factorization": factorization}
 
 
-def _ratios(sweep: Sweep, number: str, ours: str, theirs: str) -> Array:
+def _of_all_families(sweep: Sweep, number: str, ours: str, theirs: str) -> Ratios:
     found = []
     for algorithm in ALGORITHMS:
         first, second = ({"algorithm": algorithm, "factorization": f} for f in (ours, theirs))
         try:
             found.append(sweep.ratio(number, first, second))
+        except SeveralConfigurationsError:
+            raise  # that family is there, and may not be left out without a word
         except NotMeasuredError:
             continue
     if not found:
         raise NotMeasuredError(f"no task has both {ours} and {theirs}")
-    return np.concatenate(found)
+    cells = frozenset[str]().union(*(ratios.cells for ratios in found))
+    return Ratios(np.concatenate([ratios.values for ratios in found]), cells)
 
 
-def _trade_offs(sweep: Sweep) -> Array:
+def _trade_offs(sweep: Sweep) -> Ratios:
     """One ratio for each family: the score per millisecond of shared or VDN over the best other's.
 
     Two factorizations are compared on the tasks that both have.
     """
-    ratios = []
+    ratios: list[float] = []
+    names: set[str] = set()
     for algorithm in ALGORITHMS:
         kinds = {c.factorization for c in sweep.where(algorithm=algorithm)}
         camp = kinds & {"shared", "vdn"}
-        rivals = [
-            max(ratio)
-            for other in sorted(kinds - camp)
-            if (ratio := [r for one in sorted(camp) for r in _rate(sweep, algorithm, one, other)])
-        ]
+        rivals = []
+        for other in sorted(kinds - camp):
+            found = [r for one in sorted(camp) for r in _rate(sweep, algorithm, one, other)]
+            if found:
+                rivals.append(max(ratio for ratio, _ in found))
+                names.update(*(cells for _, cells in found))
         if rivals:
             ratios.append(min(rivals))
     if not ratios:
         raise NotMeasuredError("no family has both kinds with times")
-    return np.array(ratios)
+    return Ratios(np.array(ratios), frozenset(names))
 
 
-def _rate(sweep: Sweep, algorithm: str, ours: str, theirs: str) -> list[float]:
-    """How many times the score per millisecond; nothing if it is not known."""
-    sides = [
-        {(c.task, c.view): c for c in sweep.where(algorithm=algorithm, factorization=f)}
-        for f in (ours, theirs)
-    ]
-    common = [key for key in sides[0] if key in sides[1]]
+def _rate(sweep: Sweep, algorithm: str, ours: str, theirs: str) -> list[tuple[float, set[str]]]:
+    """How many times the score per millisecond, and of which cells; nothing if it is not known."""
+    first, second = ({"algorithm": algorithm, "factorization": f} for f in (ours, theirs))
+    pairs = sweep.pairs(first, second)
     rates = []
-    for side in sides:
-        cells = [side[key] for key in common]
-        score = np.mean([sweep.min_max(c, c.scores).mean() for c in cells]) if cells else np.nan
-        rates.append(float(score / np.mean([c.number("update_ms") for c in cells] or [np.nan])))
-    return [rates[0] / rates[1]] if np.isfinite(rates).all() and min(rates) > 0 else []
+    for cells in zip(*pairs, strict=True):
+        score = np.mean([sweep.min_max(c, c.scores).mean() for c in cells])
+        rates.append(float(score / np.mean([c.number("update_ms") for c in cells])))
+    if not rates or not np.isfinite(rates).all() or min(rates) <= 0:
+        return []
+    return [(rates[0] / rates[1], {cell.name for pair in pairs for cell in pair})]

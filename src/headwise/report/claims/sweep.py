@@ -219,11 +219,10 @@ class _About:
         def measure(_: Evidence) -> Measurement:
             found = sum(bool(self.sweep.where(**task)) for task in TASKS)
             only = f"on {found} of {len(TASKS)} environments" if found < len(TASKS) else ""
-            support = self.sweep.support()
             finding = number(self.sweep)
             if isinstance(finding, Total):
                 finding = self.sweep.total(finding)
-            return of_finding(finding, support, only)
+            return of_finding(finding, self.sweep.support(finding.cells), only)
 
         settings = self.sweep.variant or self.sweep.study
         return Claim(key, self.group, settings, text, published, quantity, low, high, measure)

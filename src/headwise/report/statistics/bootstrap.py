@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
-from headwise.averages import CONFIDENCE, SAMPLES, student_interval
+from headwise.averages import CONFIDENCE, SAMPLES, bootstrap_error
 from headwise.errors import ConfigError
-from headwise.report.statistics.aggregates import Array, Statistic, strata_of
+from headwise.report.statistics.aggregates import Array, Statistic, Strata, mean, strata_of
+from headwise.report.statistics.freedom import freedom_of
 
 
 class Estimate(NamedTuple):
@@ -38,10 +40,31 @@ def estimate(
     samples: int = SAMPLES,
     confidence: float = CONFIDENCE,
 ) -> Estimate:
-    """A statistic of scores (see `aggregates`) with `headwise.averages.student_interval`."""
-    strata, share = strata_of(scores), _share(confidence)
-    ends = student_interval(strata, statistic, rng, samples=samples, confidence=share)
-    return Estimate(float(statistic(strata)), *ends)
+    """A statistic of scores (see `aggregates`) with an interval that is made for few runs, too.
+
+    It is Student's, with the standard error that bootstrap samples show. Percentiles of the samples
+    are too narrow: the IQM of three runs would lie in them in 73 % of cases and not in 95 %. A task
+    with a single run shows no spread, and then there is no interval.
+
+    Of `mean` it is right however unequally tasks spread (Welch and Satterthwaite). Of the others it
+    takes all tasks to weigh alike in the error: right where they spread alike, and for the IQM also
+    where the task that spreads most is not in the middle. If it is, 95 % are 87 to 92.
+    """
+    strata = strata_of(scores)
+    tail = _tail(confidence)
+    value = float(statistic(strata))
+    if min(part.size for part in strata) < 2:
+        return Estimate(value, float("nan"), float("nan"))
+    error = bootstrap_error(strata, statistic, rng, samples)
+    reach = float(special.stdtrit(_freedom(strata, statistic), 1.0 - tail)) * error
+    return Estimate(value, value - reach, value + reach)
+
+
+def _freedom(strata: Strata, statistic: Statistic) -> float:
+    sizes = [part.size for part in strata]
+    if statistic is mean:
+        return float(freedom_of([part.var(ddof=1) / part.size for part in strata], sizes))
+    return sum(sizes) - len(sizes)
 
 
 def draw_counts(num_runs: int, rng: np.random.Generator, samples: int = SAMPLES) -> Array:
@@ -52,12 +75,12 @@ def draw_counts(num_runs: int, rng: np.random.Generator, samples: int = SAMPLES)
 
 def interval(drawn: Array, confidence: float = CONFIDENCE) -> tuple[Array, Array]:
     """The middle `confidence` of bootstrap values, over the first axis."""
-    tail = (1.0 - _share(confidence)) / 2.0
+    tail = _tail(confidence)
     low, high = np.quantile(drawn, [tail, 1.0 - tail], axis=0)
     return np.asarray(low), np.asarray(high)
 
 
-def _share(confidence: float) -> float:
+def _tail(confidence: float) -> float:
     if not 0.0 < confidence < 1.0:
         raise ConfigError("confidence is a share", got=confidence, allowed="between 0 and 1")
-    return confidence
+    return (1.0 - confidence) / 2.0

@@ -14,6 +14,7 @@ from scipy import special
 from headwise.errors import ConfigError
 from headwise.report.statistics.aggregates import Array
 from headwise.report.statistics.contrasts import Contrast, contrast
+from headwise.report.statistics.rounding import variance, without_rounding
 
 
 class Comparison(NamedTuple):
@@ -45,19 +46,20 @@ def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> C
             got=f"{a.shape[-1]} and {b.shape[-1]}",
             fix="Use welch, or keep the seeds that both have.",
         )
-    return _test(contrast([a - b]), cohens_d(a, b), confidence)
+    differences = without_rounding(a - b, np.maximum(np.abs(a), np.abs(b)))
+    return _test(contrast([differences]), cohens_d(a, b), confidence)
 
 
 def cohens_d(ours: ArrayLike, theirs: ArrayLike) -> Array:
     """The difference of means over the pooled standard deviation; infinite where nothing varies."""
     a, b = _runs(ours), _runs(theirs)
-    return _ratio(a.mean(axis=-1) - b.mean(axis=-1), pooled_sd(a, b))
+    return _ratio(contrast([a, b], [1.0, -1.0]).value, pooled_sd(a, b))
 
 
 def pooled_sd(ours: Array, theirs: Array) -> Array:
     """The standard deviation of both sides around the mean of each."""
     n, m = ours.shape[-1], theirs.shape[-1]
-    squares = (n - 1) * ours.var(axis=-1, ddof=1) + (m - 1) * theirs.var(axis=-1, ddof=1)
+    squares = (n - 1) * variance(ours) + (m - 1) * variance(theirs)
     return np.asarray(np.sqrt(squares / (n + m - 2)))
 
 

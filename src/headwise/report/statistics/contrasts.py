@@ -20,6 +20,8 @@ from scipy import special
 from headwise.averages import CONFIDENCE
 from headwise.report.statistics.aggregates import Array
 from headwise.report.statistics.bootstrap import Estimate
+from headwise.report.statistics.freedom import freedom_of
+from headwise.report.statistics.rounding import size, variance, without_rounding
 
 
 class Contrast(NamedTuple):
@@ -48,17 +50,19 @@ def contrast(parts: Sequence[ArrayLike], weights: Sequence[float] | None = None)
     """The weighted sum of the means of sets of runs, (..., n) each; their mean without weights."""
     sets = [np.asarray(part, dtype=np.float64) for part in parts]
     shares = [1.0 / len(sets)] * len(sets) if weights is None else list(weights)
-    value = np.asarray(sum(w * part.mean(axis=-1) for w, part in zip(shares, sets, strict=True)))
-    total, squares, freedom = np.zeros(value.shape), np.zeros(value.shape), 0
-    for weight, part in zip(shares, sets, strict=True):
-        n = part.shape[-1]
-        if n < 2:
-            return Contrast(value, np.full(value.shape, np.inf), np.ones(value.shape))
-        share = weight**2 * part.var(axis=-1, ddof=1) / n
-        total, squares, freedom = total + share, squares + share**2 / (n - 1), freedom + n - 1
-    with np.errstate(invalid="ignore", divide="ignore"):
-        df = np.where(squares > 0, total**2 / squares, freedom)
-    return Contrast(value, np.sqrt(total), np.asarray(df))
+    pairs = list(zip(shares, sets, strict=True))
+    value = without_rounding(
+        np.asarray(sum(w * part.mean(axis=-1) for w, part in pairs)),
+        np.asarray(sum(abs(w) * size(part) for w, part in pairs)),
+    )
+    sizes = [part.shape[-1] for part in sets]
+    if min(sizes) < 2:
+        return Contrast(value, np.full(value.shape, np.inf), np.ones(value.shape))
+    variances = [
+        np.asarray(w**2 * variance(part) / n) for (w, part), n in zip(pairs, sizes, strict=True)
+    ]
+    error = np.asarray(np.sqrt(sum(variances)))
+    return Contrast(value, error, freedom_of(variances, sizes))
 
 
 def least(contrasts: Sequence[Contrast], confidence: float = CONFIDENCE) -> Estimate:
