@@ -125,6 +125,8 @@ def test_one_environment_for_all_is_found_out():
     ("settings", "message"),
     [
         ({"vectorization": "asynk"}, "Did you mean 'async'"),
+        ({"masks": "no"}, r"masks must be a yes or no; got no; allowed: True, False\. Say masks=F"),
+        ({"masks": None}, "masks must be a yes or no; got None"),
         ({"team_reward": "summ"}, "Did you mean 'sum'"),
         ({"view": "hybri"}, "Did you mean 'hybrid'"),
         ({"bins": 5}, r"bins without a view; got 5.*view="),

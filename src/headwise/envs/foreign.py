@@ -106,6 +106,13 @@ def wrap(
     ):
         if value not in get_args(allowed):
             raise unknown(what, value, get_args(allowed))
+    if masks not in (True, False):  # a word would count as True, also the word "no"
+        raise ConfigError(
+            "masks must be a yes or no",
+            got=masks,
+            allowed="True, False",
+            fix="Say masks=False to ignore the environment's masks.",
+        )
     name = _name_of(env)
     check_population(name, seeds, DEFAULT_SLOTS if num_slots is None else num_slots)
     seeds = [int(seed) for seed in seeds]
