@@ -126,6 +126,13 @@ def test_given_bounds():
     [
         (spaces.Box(-np.inf, 1, (2,)), {}, r"'action\[0\]' has no bounds.*bounds="),
         (spaces.Dict(a=spaces.Box(0, np.inf, ())), {}, "'a' has no bounds"),
+        (
+            spaces.Dict(a=spaces.Discrete(2), b=spaces.Box(-np.inf, np.inf, (2,))),
+            (-1, 1),
+            r"which Box they are for; got \(-1, 1\); allowed: .*: {'b': \(low, high\)}",
+        ),
+        (spaces.Box(-1, 1, (2,)), "x", r"which Box they are for; got x; .*{'action': \(low, hi"),
+        (spaces.Discrete(3), (-1, 1), r"that are no Box; got \(-1, 1\); allowed: none"),
         (spaces.Box(-np.inf, np.inf, (2,)), {"action": (0, [1, 2, 3])}, "do not fit"),
         (spaces.Box(-np.inf, np.inf, (2,)), {"action": 3}, "do not fit"),
         (spaces.Box(-np.inf, np.inf, ()), {"action": (0, np.nan)}, "'action'.*nan"),

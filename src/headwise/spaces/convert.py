@@ -81,7 +81,7 @@ class ActionCodec:
         space: spaces.Space[Any] | None,
         bounds: Mapping[str, Bounds] | None,
     ) -> None:
-        build = _Builder(dict(bounds or {}))
+        build = _Builder({} if bounds is None else bounds)
         self._root: Node
         if space is None:
             children = []
@@ -93,12 +93,7 @@ class ActionCodec:
         else:
             self._root = build.node(space, "", None)
             self.agents = ()
-        if unused := set(build.bounds) - build.bounded:
-            raise SpaceError(
-                "bounds were given for places that are no Box",
-                got=sorted(unused),
-                allowed=", ".join(build.boxes) or "none: the space has no Box",
-            )
+        build.check_bounds()
         if not build.heads:
             raise SpaceError(
                 "the action space has nothing to choose",
@@ -151,13 +146,26 @@ class ActionCodec:
 class _Builder:
     """Walks a space once, collecting heads and making the tree of nodes."""
 
-    def __init__(self, bounds: dict[str, Bounds]) -> None:
+    def __init__(self, bounds: Mapping[str, Bounds]) -> None:
         self.names: list[str] = []
         self.heads: list[Head] = []
         self.conditions: list[Condition | None] = []
         self.bounds = bounds
         self.bounded: set[str] = set()
         self.boxes: list[str] = []
+
+    def check_bounds(self) -> None:
+        """Refuses bounds that no Box of the space has asked for."""
+        if isinstance(self.bounds, Mapping):
+            unused: Any = sorted(set(self.bounds) - self.bounded)
+        else:  # with a Box, it would have been refused there
+            unused = self.bounds
+        if unused:
+            raise SpaceError(
+                "bounds were given for places that are no Box",
+                got=unused,
+                allowed=", ".join(self.boxes) or "none: the space has no Box",
+            )
 
     def node(self, space: Any, path: str, condition: Condition | None) -> Node:
         """The node of a space. A path that ends in "/" is that of an agent or of nothing yet."""
@@ -216,6 +224,12 @@ class _Builder:
 
     def _box(self, space: spaces.Box[Any], path: str, condition: Condition | None) -> Node:
         self.boxes.append(path)
+        if not isinstance(self.bounds, Mapping):
+            raise SpaceError(
+                "bounds do not say which Box they are for",
+                got=self.bounds,
+                allowed=f"a dict of pairs by the names of Boxes: {{{path!r}: (low, high)}}",
+            )
         low, high = space.low, space.high
         known = space.bounded_below & space.bounded_above
         if path in self.bounds:
