@@ -85,6 +85,12 @@ class ObsCodec:
                 raise SpaceError("two places of the space share a name", got=leaf.path)
             slices[leaf.path] = slice(start, start + leaf.size)
             start += leaf.size
+        if start == 0:
+            raise SpaceError(
+                "the observation space has no elements",
+                got=space,
+                fix="Give the agent something to see, if only a constant: Box(0, 1, (1,)).",
+            )
         self.spec = ObsSpec(start, slices, all(leaf.is_bytes for leaf in self._leaves))
 
     def is_batch(self, obs: Any) -> bool:
@@ -104,6 +110,10 @@ class ObsCodec:
         """A batch in Gymnasium's form as an array `(B, size)`, written into `out` if given."""
         if out is None:
             column = self._leaves[0].pick(obs)
+            if column.ndim and not len(column):
+                raise SpaceError(
+                    "the batch has no observations", got=column.shape, allowed="one or more rows"
+                )
             out = np.empty((len(column) if column.ndim else 0, self.spec.size), dtype=np.float32)
         self._fill(obs, out, batched=True)
         return out
