@@ -307,7 +307,11 @@ class _Builder:
             try:
                 head = Choice(int(top) - int(bottom) + 1) if is_choice else Range(bottom, top)
             except SpaceError as error:
-                raise SpaceError(f"the space at {name!r} cannot be a head: {error}") from None
+                fix = "Leave it out of the action space and let a wrapper fill it in."
+                raise SpaceError(
+                    f"the space at {name!r} cannot be a head: {error}",
+                    fix=fix if bottom == top else None,
+                ) from None
             self._add(name, head, condition)
         return ArrayNode(
             path=path,
