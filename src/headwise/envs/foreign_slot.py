@@ -119,7 +119,7 @@ class GymSlot(Slot):
     def step(self, action: Any) -> Stepped:
         """One step."""
         obs, reward, terminated, truncated, info = _of_length(
-            5, self.env.step(action), "step", self.env
+            5, self.env.step(self.codec.actions.as_sampled(action)), "step", self.env
         )
         return (
             self.codec.flatten(obs),
@@ -195,7 +195,8 @@ class TeamSlot(Slot):
 
     def step(self, action: Mapping[str, Any]) -> Stepped:
         """One step of the team; those who have left do not act."""
-        acting = {agent: action[agent] for agent in self.env.agents}
+        all_acting = self.codec.actions.as_sampled(action)
+        acting = {agent: all_acting[agent] for agent in self.env.agents}
         obs, rewards, terminations, truncations, infos = _of_length(
             5, self.env.step(acting), "step", self.env
         )

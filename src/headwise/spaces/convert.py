@@ -100,6 +100,7 @@ class ActionCodec:
                 got=space,
                 fix="Give it at least one head.",
             )
+        self._has_lone_numbers = any(not leaf.scalar and not leaf.shape for leaf in self.leaves)
         self.spec = ActionSpec(tuple(build.names), tuple(build.heads), tuple(build.conditions))
 
     @property
@@ -121,6 +122,15 @@ class ActionCodec:
         The batch of a OneOf is a tuple of its samples, as in `gymnasium.vector.utils.batch_space`.
         """
         return self._root.decode(self._checked(heads, 2))
+
+    def as_sampled(self, action: Any) -> Any:
+        """An action of the environment in the types that its space samples.
+
+        Iterating a batch makes a scalar of what a space of shape () samples as an array.
+        """
+        if not self._has_lone_numbers:
+            return action
+        return self._root.unstack(self._root.stack([action]), 1)[0]
 
     def to_heads(self, action: Any) -> FloatArray:
         """An action of the environment as its head vector `(H,)`."""
