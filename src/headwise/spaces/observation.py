@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from headwise.errors import SpaceError
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class ObsSpec:
@@ -198,7 +200,18 @@ class _Numbers:
 
     def write(self, values: NDArray[Any], out: NDArray[np.float32]) -> None:
         """Write `(B, elements)` into `out` `(B, size)`."""
-        out[...] = values
+        try:
+            with np.errstate(over="raise"):
+                out[...] = values
+        except FloatingPointError:
+            large = np.isfinite(values) & (np.abs(values) > _LARGEST)
+            row, element = np.argwhere(large)[0]
+            of_many = f" of row {row}" if len(values) > 1 else ""
+            raise SpaceError(
+                f"the observation at {self.path!r}{of_many} is too large for float32",
+                got=values[row, element],
+                allowed=f"numbers up to {_LARGEST:.3g}",
+            ) from None
 
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""
