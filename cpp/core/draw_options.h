@@ -19,8 +19,8 @@ namespace headwise::options {
 // Rows that are worked on at once, and the most options of a head that fit their scratch.
 constexpr int kLanes = 16;
 constexpr int kMaxOptions = 64;
-// The log-probability of an option that does not exist.
-constexpr float kNever = -1e9f;
+// The log-probability of an option that does not exist, as the learners have it.
+constexpr float kNever = -1e30f;
 
 // Where the options of each Choice head begin and end among all, (count + 1).
 struct Heads {

@@ -24,6 +24,8 @@ ALL_SPECS = tuple(SPECS)
 POLICIES = offers("policy", ALL_SPECS)
 VALUES = [(*cell, True) for cell in offers("value", ("discrete", "one_of"))]
 VALUES += [(*cell, False) for cell in offers("value", ("discrete", "one_of"), dueling=False)]
+SCALES = (1.0, 1e12, 1e20)
+"""Of observations; logits grow with them."""
 
 
 def test_all_six_are_there():
@@ -68,6 +70,19 @@ def test_greedy_is_the_best_of_all_joint_actions(name, spec, dueling):
         assert table.amax(0).sub(table.amin(0)).min() > 1e-3  # there was something to choose
         # what `best_value` says is what is predicted for the action that `best` returns
         torch.testing.assert_close(columns, value.predict(obs, best))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("name", "spec", "dueling"), VALUES)
+def test_greedy_never_leaves_legal_options(name, spec, dueling, scale):
+    value, obs = make(name, "value", SPECS[spec], dueling=dueling), scale * observations(rows=400)
+    sizes = SPECS[spec].cardinalities
+    legal = torch.rand(3, 400, len(sizes), max(sizes)) < 0.5
+    legal[..., 0] = True
+    with torch.no_grad():
+        options = value.best(obs, legal).long()
+    assert (options < torch.tensor(sizes)).all()
+    assert legal.gather(-1, options.unsqueeze(-1)).all()
 
 
 @pytest.mark.parametrize(("name", "spec", "dueling"), VALUES)
@@ -201,10 +216,11 @@ def test_actions_are_in_the_learners_form(name, spec):
                     assert (column.abs() <= 1).all()
 
 
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(("name", "spec"), [p for p in POLICIES if p[1] != "continuous"])
-def test_masks_are_kept_in_sampling_mode_and_log_probs(name, spec):
+def test_masks_are_kept_in_sampling_mode_and_log_probs(name, spec, scale):
     sizes = [n for n in SPECS[spec].cardinalities if n]
-    policy, obs = make(name, "policy", SPECS[spec]), observations(rows=400)
+    policy, obs = make(name, "policy", SPECS[spec]), scale * observations(rows=400)
     legal = torch.rand(3, 400, len(sizes), max(sizes)) < 0.5
     legal[..., 0] = True
     uniform = Keys((0, 1, 2)).uniform(Stream.ACT, 3, (400, policy.num_uniforms))
@@ -213,6 +229,7 @@ def test_masks_are_kept_in_sampling_mode_and_log_probs(name, spec):
         for raw in (policy.sample(obs, uniform, legal)[0], policy.mode(obs, legal)):
             options = raw[..., columns].long().unsqueeze(-1)
             in_use = torch.as_tensor(SPECS[spec].active(raw.double().numpy()))[..., columns]
+            assert (options.squeeze(-1) < torch.tensor(sizes)).all()
             assert (legal.gather(-1, options).squeeze(-1) | ~in_use).all()
             log_prob = policy.judge(obs, raw, legal).log_prob
             assert (log_prob > -30.0).all()

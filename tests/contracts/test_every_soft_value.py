@@ -160,15 +160,16 @@ def test_mode_is_the_action_of_largest_value(name, spec):
     torch.testing.assert_close(best, torch.stack(table).amax(0))
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e12, 1e20])
 @pytest.mark.parametrize(("name", "spec"), [p for p in SOFT if SPECS[p[1]].num_choices])
-def test_masks_are_kept(name, spec):
+def test_masks_are_kept(name, spec, scale):
     soft, critic, alpha = built(name, spec)
     sizes = [n for n in SPECS[spec].cardinalities if n]
     columns = [h for h, n in enumerate(SPECS[spec].cardinalities) if n]
     generator = torch.Generator().manual_seed(3)
     legal = torch.rand(3, 300, len(sizes), max(sizes), generator=generator) < 0.5
     legal[..., 0] = True
-    obs = observations(rows=300)
+    obs = scale * observations(rows=300)
     uniform = uniforms(Stream.ACT, 300, soft.num_uniforms)
     with torch.no_grad():
         for action in (
@@ -177,9 +178,27 @@ def test_masks_are_kept(name, spec):
         ):
             options = action[..., columns].long().unsqueeze(-1)
             in_use = torch.as_tensor(SPECS[spec].active(action.double().numpy()))[..., columns]
+            assert (options.squeeze(-1) < torch.tensor(sizes)).all()
             assert (legal.gather(-1, options).squeeze(-1) | ~in_use).all()
         value = soft.soft_value(critic, obs, uniform, alpha, legal)
-        assert (value.abs() < 50).all()  # no masked option's -1e9 leaks into a value
+        assert (value.abs() < 50 * scale).all()  # no masked option's logit leaks into a value
+
+
+@pytest.mark.parametrize(("name", "spec"), [p for p in SOFT if SPECS[p[1]].num_choices])
+def test_masks_are_kept_where_temperatures_are_close_to_zero(name, spec):
+    soft, critic, alpha = built(name, spec)
+    sizes = [n for n in SPECS[spec].cardinalities if n]
+    legal = torch.zeros(3, ROWS, len(sizes), max(sizes), dtype=torch.bool)
+    legal[..., :2] = True
+    obs, cold = observations(rows=ROWS), 1e-12 * alpha
+    noise = uniforms(Stream.ACT, ROWS, soft.num_uniforms)
+    with torch.no_grad():
+        value = soft.soft_value(critic, obs, noise, cold, legal)
+        noise = uniforms(Stream.ACT, ROWS, soft.num_noise)
+        actor = soft.actor_loss(critic, obs, noise, cold, torch.tensor(1.0), legal)
+    # A masked logit by such a temperature would be infinite.
+    assert (value.abs() < 50).all()
+    assert actor.entropy.isfinite().all()
 
 
 def numbers_gradient(name, spec, temperature, expected):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from foreign_toys import Counter, Nested, Resumable
-from gymnasium.spaces import Box, Discrete, OneOf, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, OneOf, Tuple
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from headwise import EnvError
@@ -314,6 +314,23 @@ class Parameterised(Counter):
     def step(self, action):
         assert self.action_space.contains((action[0], action[1]))
         return super().step(action[0])
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_lone_numbers_come_in_the_type_that_the_space_samples(vectorization):
+    class Lone(Counter):
+        action_space = Dict(gear=Discrete(3), speed=Box(-1.0, 1.0, ()))
+
+        def step(self, action):
+            assert type(action["speed"]) is type(self.action_space["speed"].sample())  # an array
+            assert type(action["gear"]) is np.int64
+            return super().step(action["gear"] + action["speed"])
+
+    env = foreign_env(Lone, [1], 2, vectorization=vectorization)
+    env.reset()
+    batch = env.step(np.array([[[2.0, 0.5], [1.0, -1.0]]], dtype=np.float32))
+    np.testing.assert_array_equal(batch.reward, [[2.5, 0.0]])
+    env.close()
 
 
 def test_parameterised_actions():

@@ -33,7 +33,7 @@ def obs_of(value):
 
 
 @pytest.mark.parametrize("kind", [list, functools.partial(SyncVectorEnv)])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_observations_that_are_not_finite(kind, bad):
     first = changed(_obs=obs_of(lambda self: [0.0, bad, 0.0]))
     later = changed(_obs=obs_of(lambda self: [0.0, bad if self.time == 2 else 0.0, 0.0]))
@@ -44,10 +44,26 @@ def test_observations_that_are_not_finite(kind, bad):
             start(env, steps)
 
 
+@pytest.mark.parametrize("kind", [list, functools.partial(SyncVectorEnv)])
+def test_observations_that_are_too_large(kind):
+    env = changed(_obs=obs_of(lambda self: [0.0, -1e300 if self.word > 500 else 1.0, 0.0]))
+    env = env if kind is list else kind([env] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
+    words = foreign_env(Counter, [1], 2).reset()[0, :, 0]
+    assert words[0] < 500 < words[1]
+    where = "" if kind is not list else "Changed in slot 1 of member 0: "
+    row = " of row 1" if kind is not list else ""
+    message = f"^{where}the observation at 'observation'{row} is too large for float32; got -1e"
+    with pytest.raises(SpaceError, match=message):
+        start(env, 0)
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"_obs": obs_of(lambda self: [0.0, 1.0])}, r"wrong shape; got \(2,\); allowed: \(3,\)"),
+        (
+            {"_obs": obs_of(lambda self: [0.0, 1.0])},
+            r"Changed in slot 0 of member 0: .* wrong shape; got \(2,\); allowed: \(3,\)",
+        ),
         ({"_obs": obs_of(lambda self: [[0.0, 1.0, 2.0]])}, "wrong shape"),
         ({"_obs": lambda self: "hello"}, "wrong type"),
         ({"_obs": lambda self: None}, "wrong type"),
@@ -62,12 +78,6 @@ def test_observations_that_are_not_finite(kind, bad):
             r"step\(\).*4 values.*shimmy",
         ),
         ({"step": lambda self, action: None}, r"step\(\) returned something else"),
-        ({"step": lambda s, a: (np.zeros(3), np.nan, False, False, {})}, "reward is no finite num"),
-        (
-            {"step": lambda s, a: (np.zeros(3), None, False, False, {})},
-            "reward is no finite number",
-        ),
-        ({"step": lambda s, a: (np.zeros(3), "1 point", False, False, {})}, "reward is no finite"),
     ],
 )
 def test_environments_that_break_their_word(parts, message):
@@ -125,6 +135,8 @@ def test_one_environment_for_all_is_found_out():
     ("settings", "message"),
     [
         ({"vectorization": "asynk"}, "Did you mean 'async'"),
+        ({"masks": "no"}, r"masks must be a yes or no; got no; allowed: True, False\. Say masks=F"),
+        ({"masks": None}, "masks must be a yes or no; got None"),
         ({"team_reward": "summ"}, "Did you mean 'sum'"),
         ({"view": "hybri"}, "Did you mean 'hybrid'"),
         ({"bins": 5}, r"bins without a view; got 5.*view="),
@@ -198,6 +210,50 @@ def test_a_last_observation_that_is_kept_secret():
     for _ in range(3):
         env.step(ZEROS)
     with pytest.raises(EnvError, match=r'keeps the last observation.*infos\["final_obs"\]'):
+        env.step(ZEROS)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of Gymnasium, of a worker that ends
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    [
+        (np.nan, "Counter: the reward in slot 1 of member 1 is not finite; got nan"),
+        (1e300, r"Counter: the reward in slot 1 of member 1 is too large for float32; got 1e\+300"),
+        (None, "Counter in slot 1 of member 1: the reward is no number; got None"),
+        ("1", "Counter in slot 1 of member 1: the reward is no number; got 1"),
+        pytest.param(10**400, "slot 1 of member 1: the reward is no number; got 1000", id="huge"),
+    ],
+)
+def test_bad_rewards_are_found_by_slot_and_member(reward, message, vectorization):
+    words = foreign_env(Counter, [1, 2], 2).reset()[..., 0]
+    assert len(np.unique(words)) == 4
+
+    class Bad(gym.Wrapper):
+        def step(self, action):
+            obs, good, *rest = self.env.step(action)
+            return obs, reward if obs[0] == words[1, 1] else good, *rest
+
+    def make():
+        return gym.wrappers.OrderEnforcing(Bad(Counter()))
+
+    make.__name__ = "Counter"
+    env = foreign_env(make, [1, 2], 2, vectorization=vectorization)
+    env.reset()
+    with pytest.raises(EnvError, match=message):
+        env.step(np.zeros((2, 2, 1), dtype=np.float32))
+    env.close()
+
+
+def test_rewards_of_a_vector_environment_must_be_numbers():
+    class Wordy(SyncVectorEnv):
+        def step(self, actions):
+            obs, reward, *rest = super().step(actions)
+            return obs, reward.astype(str), *rest
+
+    env = foreign_env(Wordy([Counter] * 2), [1])
+    env.reset()
+    with pytest.raises(EnvError, match="reward is of the wrong type; got dtype <U32"):
         env.step(ZEROS)
 
 

@@ -63,11 +63,17 @@ def test_agents_side_by_side():
         (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), "'a' cannot be observed"),
         (spaces.Tuple((spaces.OneOf((spaces.Discrete(2),)),)), r"'observation\[0\]'"),
         (spaces.Dict({}), "is empty"),
+        (spaces.Box(-1, 1, (0,)), r"has no elements; got Box.*something to see"),
     ],
 )
 def test_spaces_that_cannot_be_observed(space, message):
     with pytest.raises(SpaceError, match=message):
         ObsCodec(space)
+
+
+def test_a_batch_needs_observations():
+    with pytest.raises(SpaceError, match=r"batch has no observations; got \(0, 3\)"):
+        ObsCodec(spaces.Box(-1, 1, (3,))).flatten_batch(np.zeros((0, 3)))
 
 
 @pytest.mark.parametrize(

@@ -46,17 +46,17 @@ def judge(
         column = first[:, None] + option[None, :]
         exists = column < last[:, None]
         flat_at = row[:, None] * width + column
-        scores = tl.load(flat + flat_at, mask=exists, other=-1e9)
+        scores = tl.load(flat + flat_at, mask=exists, other=-1e30)
         allowed = exists
         if LEGAL:
             allowed = exists & (tl.load(legal + padded, mask=exists, other=0) != 0)
-            scores = tl.where(allowed, scores, -1e9)
+            scores = tl.where(allowed, scores, -1e30)
 
         scores -= tl.max(scores, axis=1)[:, None]
         weight = tl.where(exists, tl.exp(scores), 0.0)
         mass = tl.where(inside, tl.sum(weight, axis=1), 1.0)
         p = weight / mass[:, None]
-        log_p = tl.where(exists, scores - tl.log(mass)[:, None], -1e9)
+        log_p = tl.where(exists, scores - tl.log(mass)[:, None], -1e30)
         entropy = -tl.sum(p * log_p, axis=1)
 
         chosen = tl.load(taken + lane, mask=inside, other=0.0)
@@ -79,7 +79,7 @@ def judge(
         to = slope[:, None] * (p - tl.where(hit, 1.0, 0.0)) + for_entropy * by_entropy
         to = counts[:, None] * to
         if OLD:
-            log_q = tl.load(old + padded, mask=exists, other=-1e9)
+            log_q = tl.load(old + padded, mask=exists, other=-1e30)
             q = tl.where(exists, tl.exp(log_q), 0.0)
             divergences += tl.sum(q * (log_q - log_p), axis=1)
             to += for_divergence * (p * tl.sum(q, axis=1)[:, None] - q)

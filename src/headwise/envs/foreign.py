@@ -106,6 +106,13 @@ def wrap(
     ):
         if value not in get_args(allowed):
             raise unknown(what, value, get_args(allowed))
+    if masks not in (True, False):  # a word would count as True, also the word "no"
+        raise ConfigError(
+            "masks must be a yes or no",
+            got=masks,
+            allowed="True, False",
+            fix="Say masks=False to ignore the environment's masks.",
+        )
     name = _name_of(env)
     check_population(name, seeds, DEFAULT_SLOTS if num_slots is None else num_slots)
     seeds = [int(seed) for seed in seeds]
@@ -120,13 +127,17 @@ def wrap(
         )
     default = 1 if first is env else DEFAULT_SLOTS
     slots = default if num_slots is None else int(num_slots)
-    slot = _slot(name, first, coded, team_reward)
+
+    def slot(env: Any, number: int) -> Slot:
+        where = f"{name} in slot {number % slots} of member {number // slots}"
+        return _slot(name, env, coded, where, team_reward)
+
+    one = slot(first, 0)
     vector = _replicated(
-        name, slot, lambda: _slot(name, make(), coded, team_reward), len(seeds) * slots,
-        vectorization,
-    )  # fmt: skip
-    port = Port(vector, FlatReader(slot.codec), AutoresetMode.DISABLED, len(seeds))
-    return ForeignVecEnv(name, [port], seeds, slots, slot.codec, allocate=allocate)
+        name, one, lambda number: slot(make(), number), len(seeds) * slots, vectorization
+    )
+    port = Port(vector, FlatReader(one.codec), AutoresetMode.DISABLED, len(seeds))
+    return ForeignVecEnv(name, [port], seeds, slots, one.codec, allocate=allocate)
 
 
 TRANSLATING = frozenset(
@@ -269,28 +280,30 @@ def _is_team(env: Any) -> bool:
 # --- single environments ------------------------------------------------------------------------
 
 
-def _slot(name: str, env: Any, coded: Callable[..., EnvCodec], team_reward: TeamReward) -> Slot:
+def _slot(
+    name: str, env: Any, coded: Callable[..., EnvCodec], where: str, team_reward: TeamReward
+) -> Slot:
     if isinstance(env, gym.Env):
-        return GymSlot(env, coded(env.observation_space, env.action_space))
+        return GymSlot(env, coded(env.observation_space, env.action_space), where)
     if _is_team(env):
         agents = list(env.possible_agents)
         codec = coded(
             {agent: env.observation_space(agent) for agent in agents},
             {agent: env.action_space(agent) for agent in agents},
         )
-        return TeamSlot(env, codec, team_reward)
+        return TeamSlot(env, codec, where, team_reward)
     raise EnvError(f"{name} made something that is no environment", got=env, allowed=_KINDS)
 
 
 def _replicated(
-    name: str, first: Slot, make: Callable[[], Slot], number: int, vectorization: Vectorization
+    name: str, first: Slot, make: Callable[[int], Slot], count: int, vectorization: Vectorization
 ) -> VectorEnv[Any, Any, Any]:
     if vectorization == "async":
         first.close()
-        making = partial(_deaf, os.getpid(), make)
-        return AsyncVectorEnv([making] * number, autoreset_mode=AutoresetMode.DISABLED)
-    slots = [first, *(make() for _ in range(number - 1))]
-    if len({id(getattr(slot.env, "unwrapped", slot.env)) for slot in slots}) < number:
+        making = [partial(_deaf, os.getpid(), make, number) for number in range(count)]
+        return AsyncVectorEnv(making, autoreset_mode=AutoresetMode.DISABLED)
+    slots = [first, *(make(number) for number in range(1, count))]
+    if len({id(getattr(slot.env, "unwrapped", slot.env)) for slot in slots}) < count:
         raise EnvError(
             f"{name} gave the same environment twice",
             allowed="a new one at every call",
@@ -306,11 +319,11 @@ def _itself(slot: Slot) -> Slot:
     return slot
 
 
-def _deaf(parent: int, make: Callable[[], Slot]) -> Slot:
+def _deaf(parent: int, make: Callable[[int], Slot], number: int) -> Slot:
     """A slot in a process that leaves Ctrl-C to the one that trains, which saves and closes it."""
     if os.getpid() != parent:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return make()
+    return make(number)
 
 
 # --- vector environments --------------------------------------------------------------------------

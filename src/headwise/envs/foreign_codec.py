@@ -135,24 +135,22 @@ class EnvCodec:
 
     def flatten(self, obs: Any) -> NDArray[np.float32]:
         """One observation as a vector (O,)."""
-        with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
-            if not self._by_agent:
-                return self._codec.flatten(obs)
-            self._check_agents(obs)
-            parts = [
-                codec.flatten(obs[agent])
-                if agent in obs
-                else np.zeros(codec.spec.size, dtype=np.float32)
-                for agent, codec in self._by_agent.items()
-            ]
+        if not self._by_agent:
+            return self._codec.flatten(obs)
+        self._check_agents(obs)
+        parts = [
+            codec.flatten(obs[agent])
+            if agent in obs
+            else np.zeros(codec.spec.size, dtype=np.float32)
+            for agent, codec in self._by_agent.items()
+        ]
         return np.concatenate(parts)
 
     def flatten_batch(
         self, obs: Any, out: NDArray[np.float32] | None = None
     ) -> NDArray[np.float32]:
         """A batch in Gymnasium's form as an array (B, O), written into `out` if given."""
-        with np.errstate(over="ignore"):
-            return self._codec.flatten_batch(obs, out)
+        return self._codec.flatten_batch(obs, out)
 
     def _check_agents(self, obs: Any) -> None:
         if not isinstance(obs, Mapping) or not set(obs) <= set(self._by_agent):

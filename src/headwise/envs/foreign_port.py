@@ -95,6 +95,8 @@ class Port:
         self._method = ask and _has_mask_method(vector)
         self.waits = np.zeros(self.num_envs, dtype=np.bool_)
         """Which slots have come to an end and will only be reset by the next step."""
+        self.reward: NDArray[Any] = np.zeros(self.num_envs)
+        """The rewards of the last step as they were given, before they are float32."""
 
     def reset(self, seeds: Sequence[int] | None, obs: Floats) -> Legal | None:
         """Starts an episode in every slot, writes the observations, and returns the masks."""
@@ -119,13 +121,21 @@ class Port:
             ("truncated", truncated),
         ):
             values = np.asarray(values)
+            if values.dtype.kind not in "biuf":
+                raise EnvError(
+                    f"{type(self.vector).__name__}: {name} is of the wrong type",
+                    got=f"dtype {values.dtype}",
+                    allowed="numbers",
+                )
             if values.shape != (self.num_envs,):
                 raise EnvError(
                     f"{type(self.vector).__name__}: {name} has the wrong shape",
                     got=values.shape,
                     allowed=f"({self.num_envs},)",
                 )
-            getattr(rows, name)[...] = values
+            with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
+                getattr(rows, name)[...] = values
+        self.reward = np.asarray(reward)
         if rows.legal is None and self._tells_masks(obs, infos):
             raise EnvError(
                 f"{type(self.vector).__name__}: step() gave a mask and reset() gave none",

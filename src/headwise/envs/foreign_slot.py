@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headwise.envs.foreign_codec import EnvCodec
 from headwise.envs.masks import MASK, MASK_METHOD
-from headwise.errors import EnvError
+from headwise.errors import EnvError, SpaceError
 
 TeamReward: TypeAlias = Literal["sum", "mean"]
 Observation: TypeAlias = NDArray[np.float32]
@@ -46,10 +46,12 @@ class Slot(gym.Env[Observation, Any]):
         env: The environment.
         codec: What translates its observations and masks.
         action_space: What it takes, in Gymnasium's form.
+        where: What messages call it: the environment, slot and member.
     """
 
-    def __init__(self, env: Any, codec: EnvCodec, action_space: gym.Space[Any]) -> None:
+    def __init__(self, env: Any, codec: EnvCodec, action_space: gym.Space[Any], where: str) -> None:
         self.env = env
+        self.where = where
         self.codec = codec
         self.action_space = action_space
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (codec.obs_spec.size,), np.float32)
@@ -63,6 +65,35 @@ class Slot(gym.Env[Observation, Any]):
     def close(self) -> None:
         """Closes the environment."""
         self.env.close()
+
+    # --- what the environment says ----------------------------------------------------------------
+
+    def _flat(self, obs: Any) -> Observation:
+        """An observation as a vector; what does not fit is refused by place."""
+        try:
+            return self.codec.flatten(obs)
+        except SpaceError as error:
+            raise SpaceError(f"{self.where}: {error}") from error
+
+    def _number(self, reward: Any) -> float:
+        """A reward as a number, finite or not."""
+        try:
+            if not isinstance(reward, str | bytes):
+                return float(reward)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        raise EnvError(f"{self.where}: the reward is no number", got=reward, allowed="numbers")
+
+    def _of_length(self, length: int, result: Any, call: str) -> Any:
+        if isinstance(result, tuple) and len(result) == length:
+            return result
+        returns = "(obs, info)" if length == 2 else "(obs, reward, terminated, truncated, info)"
+        raise EnvError(
+            f"{self.where}: {call}() returned something else than Gymnasium's {length} values",
+            got=f"{len(result)} values" if isinstance(result, tuple) else result,
+            allowed=returns,
+            fix="Bring it up to Gymnasium's API of today; shimmy wraps older environments.",
+        )
 
     # --- resuming -------------------------------------------------------------------------------
 
@@ -105,25 +136,25 @@ class Slot(gym.Env[Observation, Any]):
 class GymSlot(Slot):
     """A slot with a Gymnasium environment."""
 
-    def __init__(self, env: gym.Env[Any, Any], codec: EnvCodec) -> None:
-        super().__init__(env, codec, env.action_space)
+    def __init__(self, env: gym.Env[Any, Any], codec: EnvCodec, where: str) -> None:
+        super().__init__(env, codec, env.action_space, where)
         self._has_method = env.has_wrapper_attr(MASK_METHOD)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; the info holds nothing but the mask, if there is one."""
-        obs, info = _of_length(2, self.env.reset(seed=seed, options=options), "reset", self.env)
-        return self.codec.flatten(obs), self._info(obs, info)
+        obs, info = self._of_length(2, self.env.reset(seed=seed, options=options), "reset")
+        return self._flat(obs), self._info(obs, info)
 
     def step(self, action: Any) -> Stepped:
         """One step."""
-        obs, reward, terminated, truncated, info = _of_length(
-            5, self.env.step(action), "step", self.env
+        obs, reward, terminated, truncated, info = self._of_length(
+            5, self.env.step(self.codec.actions.as_sampled(action)), "step"
         )
         return (
-            self.codec.flatten(obs),
-            checked_reward(reward, self.env),
+            self._flat(obs),
+            self._number(reward),
             bool(terminated),
             bool(truncated),
             self._info(obs, info),
@@ -173,13 +204,16 @@ class TeamSlot(Slot):
     Args:
         env: The parallel environment.
         codec: The codec of the team.
+        where: What messages call it.
         team_reward: "sum" of the agents' rewards, or their "mean" over all possible agents.
     """
 
-    def __init__(self, env: Any, codec: EnvCodec, team_reward: TeamReward = "sum") -> None:
+    def __init__(
+        self, env: Any, codec: EnvCodec, where: str, team_reward: TeamReward = "sum"
+    ) -> None:
         self._agents: list[str] = list(env.possible_agents)
         action_space = gym.spaces.Dict([(a, env.action_space(a)) for a in self._agents])
-        super().__init__(env, codec, action_space)
+        super().__init__(env, codec, action_space, where)
         self._share = 1.0 / len(self._agents) if team_reward == "mean" else 1.0
         self._took_part: set[str] = set()
         self._terminated: set[str] = set()
@@ -188,16 +222,17 @@ class TeamSlot(Slot):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; the info holds nothing but the mask, if there is one."""
-        obs, infos = _of_length(2, self.env.reset(seed=seed, options=options), "reset", self.env)
+        obs, infos = self._of_length(2, self.env.reset(seed=seed, options=options), "reset")
         self._took_part = set(self.env.agents)
         self._terminated = set()
-        return self.codec.flatten(obs), self._info(obs, infos)
+        return self._flat(obs), self._info(obs, infos)
 
     def step(self, action: Mapping[str, Any]) -> Stepped:
         """One step of the team; those who have left do not act."""
-        acting = {agent: action[agent] for agent in self.env.agents}
-        obs, rewards, terminations, truncations, infos = _of_length(
-            5, self.env.step(acting), "step", self.env
+        all_acting = self.codec.actions.as_sampled(action)
+        acting = {agent: all_acting[agent] for agent in self.env.agents}
+        obs, rewards, terminations, truncations, infos = self._of_length(
+            5, self.env.step(acting), "step"
         )
         self._took_part |= set(self.env.agents)
         self._terminated |= {agent for agent, ended in terminations.items() if ended}
@@ -206,10 +241,10 @@ class TeamSlot(Slot):
             for agent in self.env.agents
             if not terminations.get(agent, False) and not truncations.get(agent, False)
         ]
-        reward = self._share * sum(checked_reward(r, self.env) for r in rewards.values())
+        reward = self._share * sum(map(self._number, rewards.values()))
         terminated = not left and self._took_part <= self._terminated
         truncated = not left and not terminated
-        return self.codec.flatten(obs), reward, terminated, truncated, self._info(obs, infos)
+        return self._flat(obs), reward, terminated, truncated, self._info(obs, infos)
 
     def _info(self, obs: Mapping[str, Any], infos: Any) -> dict[str, Any]:
         if not self.codec.reads_masks:
@@ -274,28 +309,3 @@ def _has_hooks(env: Any) -> bool:
         except ValueError:  # compiled code without a signature
             continue
     return True
-
-
-def checked_reward(reward: Any, env: object) -> float:
-    """The reward as a number, or an EnvError."""
-    try:
-        number = float(reward)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not np.isfinite(number):
-        raise EnvError(
-            f"{type(env).__name__}: a reward is no finite number", got=reward, allowed="numbers"
-        )
-    return number
-
-
-def _of_length(length: int, result: Any, call: str, env: object) -> Any:
-    if isinstance(result, tuple) and len(result) == length:
-        return result
-    returns = "(obs, info)" if length == 2 else "(obs, reward, terminated, truncated, info)"
-    raise EnvError(
-        f"{type(env).__name__}: {call}() returned something else than Gymnasium's {length} values",
-        got=f"{len(result)} values" if isinstance(result, tuple) else result,
-        allowed=returns,
-        fix="Bring it up to Gymnasium's API of today; shimmy wraps older environments.",
-    )

@@ -109,13 +109,7 @@ class ForeignVecEnv:
         self._check_obs(batch.next_obs)
         if over.any():
             self._check_obs(batch.obs)
-        if not np.isfinite(batch.reward).all():
-            member, slot = map(int, np.argwhere(~np.isfinite(batch.reward))[0])
-            raise EnvError(
-                f"{self.name}: the reward in slot {slot} of member {member} is not finite",
-                got=batch.reward[member, slot],
-                allowed="finite numbers",
-            )
+        self._check_reward()
         if batch.legal is not None and batch.next_legal is not None:
             waits = np.concatenate([port.waits for port in self._ports]).reshape(over.shape)
             check_legal(batch.legal, self.spec, self.codec.all_legal, waits)
@@ -191,6 +185,20 @@ class ForeignVecEnv:
             f"{self.name}: the observation at {where!r} in slot {slot} of member {member} "
             "is not finite",
             got=obs_PEO[member, slot, entry],
+            allowed="finite numbers that fit float32",
+        )
+
+    def _check_reward(self) -> None:
+        good = np.isfinite(self._batch.reward)
+        if good.all():
+            return
+        member, slot = map(int, np.argwhere(~good)[0])
+        given = np.concatenate([port.reward for port in self._ports]).reshape(good.shape)
+        got = given[member, slot]
+        wrong = "too large for float32" if np.isfinite(got) else "not finite"
+        raise EnvError(
+            f"{self.name}: the reward in slot {slot} of member {member} is {wrong}",
+            got=got,
             allowed="finite numbers that fit float32",
         )
 

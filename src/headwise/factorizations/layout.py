@@ -17,9 +17,10 @@ from headwise.factorizations.ranges import RangeDistribution
 from headwise.population import even_rows
 from headwise.spaces import ActionSpec
 
-NEVER = -1e9
+NEVER = -1e30
 """The logit of an option that may not be chosen: its probability is exactly zero, and no gradient
-or product with it is ever NaN, as it would be with minus infinity."""
+or product with it is ever NaN, as it would be with minus infinity. It is far below any logit of a
+member that has not diverged, however large observations are; kernels have the same number."""
 
 _BLOCK = 256  # of the kernel
 
@@ -56,7 +57,7 @@ class Layout:
         self.bounds = torch.tensor([0, *self.sizes]).cumsum(0).int().to(device)
         """Where each Choice head's options begin and end among all, (D + 1,)."""
         self._equal = len(set(self.sizes)) <= 1
-        self._never = torch.where(self.mask, 0.0, NEVER)
+        self._absent = ~self.mask
         logs = [math.log(n) if n else 0.0 for n in spec.cardinalities]
         self._log_sizes = torch.tensor(logs, device=device)
         # Columns come as choices, then ranges; this puts them back into the order of the spec.
@@ -75,7 +76,7 @@ class Layout:
         """Logits (..., D, K) with NEVER wherever no option exists, or none is legal."""
         if legal is not None:
             padded = padded.masked_fill(~legal, NEVER)
-        return padded if self._equal else padded + self._never
+        return padded if self._equal else padded.masked_fill(self._absent, NEVER)
 
     def largest_entropy(self, legal: Tensor | None = None) -> Tensor:
         """The most entropy that each head can have, (H,), and zero for a Range, which has no most.

@@ -134,6 +134,15 @@ def temperatures_of(alpha: Tensor, heads: Tensor) -> Tensor:
     return alpha.index_select(-1, heads).unsqueeze(-2)
 
 
+def in_units_of(t: Tensor, layout: Layout, advantage: Tensor, legal: Tensor | None) -> Tensor:
+    """Max-centred advantages (..., D, K) by temperatures (..., D): the logits of a policy.
+
+    Options that may not be chosen are masked again: a mixture that is flat, or a temperature that
+    is close to zero, would make too little or too much of their advantages.
+    """
+    return layout.masked(advantage / t.unsqueeze(-1), legal)
+
+
 def log_sum(log_policy: Tensor) -> Tensor:
     """Log sum exp of max-centred scores (..., K), from their log-softmax.
 

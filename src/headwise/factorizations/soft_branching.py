@@ -12,7 +12,7 @@ from headwise.factorizations.heads import FEW, chosen, pick_options
 from headwise.factorizations.join import Columns, can_join, joined
 from headwise.factorizations.options_compiled import can_compile, soft_options
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft import TWINS, log_sum, temperatures_of, twice
+from headwise.factorizations.soft import TWINS, in_units_of, log_sum, temperatures_of, twice
 from headwise.factorizations.soft_options import OptionsSoft
 from headwise.factorizations.values import chosen_centred, chosen_values, max_centred
 from headwise.factorizations.worth import can_branch, draw_branches, lesser, soft_branches
@@ -78,9 +78,8 @@ class BranchingSoft(OptionsSoft):
             flat = critic.net.advantages_alone(self._inputs(obs, numbers))
             return draw_branches(self.layout, flat, alpha, uniform, numbers)
         _, flat, embedding = self._outputs(critic, obs, numbers)
-        advantage = self._centred(flat, legal)
-        scaled = critic.effective(advantage, embedding) / self._t(alpha).unsqueeze(-1)
-        log_policy = torch.log_softmax(scaled, dim=-1)
+        effective = critic.effective(self._centred(flat, legal), embedding)
+        log_policy = self._log_policy(effective, self._t(alpha), legal)
         options = pick_options(log_policy.select(-4, 0), uniform[..., : self.layout.num_choices])
         return self.layout.columns(options, numbers)
 
@@ -129,6 +128,11 @@ class BranchingSoft(OptionsSoft):
         allowed = None if legal is None else legal.unsqueeze(-4)
         return max_centred(self.layout, self.layout.pad(flat), allowed)
 
+    def _log_policy(self, effective: Tensor, t: Tensor, legal: Tensor | None) -> Tensor:
+        """Log-probabilities of the options (P, 2, B, D, K), from their effective advantages."""
+        allowed = None if legal is None else legal.unsqueeze(-4)
+        return torch.log_softmax(in_units_of(t, self.layout, effective, allowed), dim=-1)
+
     def _is_plain(self, critic: Any, obs: Tensor, legal: Tensor | None) -> bool:
         """Whether there are kernels for it."""
         return critic.mixer is None and legal is None and can_branch(self.layout, obs)
@@ -158,8 +162,7 @@ class BranchingSoft(OptionsSoft):
         value, flat, embedding = self._outputs(critic, obs, numbers)
         advantage = self._centred(flat, legal)
         t = self._t(alpha)
-        scaled = critic.effective(advantage, embedding) / t.unsqueeze(-1)
-        log_policy = torch.log_softmax(scaled, dim=-1)
+        log_policy = self._log_policy(critic.effective(advantage, embedding), t, legal)
         entropy = -(log_policy.exp() * log_policy).sum(-1)  # (P, 2, B, D)
         in_use = self.layout.activity(log_policy)
         if critic.mixer is not None:

@@ -20,6 +20,7 @@ from headwise.factorizations.layout import NEVER
 from headwise.factorizations.prefix import Prefix, ordered
 from headwise.factorizations.soft import (
     TWINS,
+    in_units_of,
     log_sum,
     part_layout,
     temperatures_of,
@@ -181,7 +182,8 @@ class ChainSoft(OptionsSoft):
         value, raw = self._along(critic, obs, action, numbers)
         allowed = None if legal is None else legal.unsqueeze(-4)
         t = temperatures_of(alpha, self.layout.choices).unsqueeze(-3)
-        scaled = max_centred(self._options, raw.movedim(-3, -2), allowed) / t.unsqueeze(-1)
+        centred = max_centred(self._options, raw.movedim(-3, -2), allowed)
+        scaled = in_units_of(t, self._options, centred, allowed)
         log_policy = torch.log_softmax(scaled, dim=-1)
         gains = t * log_sum(log_policy)
         log_policy = log_policy.select(-4, 0)

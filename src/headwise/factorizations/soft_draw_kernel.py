@@ -50,7 +50,7 @@ def draw_heads(
             random -= prob * log_prob
             tl.store(kept + option, log_prob, mask=inside)
         for option in range(count, most):
-            tl.store(kept + option, nothing - 1e9, mask=inside)
+            tl.store(kept + option, nothing - 1e30, mask=inside)
         threshold = u * total
         reached = nothing
         below = nothing

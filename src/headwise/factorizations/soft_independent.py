@@ -15,6 +15,7 @@ from headwise.factorizations.soft import (
     TWINS,
     ActorLoss,
     for_critics,
+    in_units_of,
     log_sum,
     part_layout,
     temperatures_of,
@@ -106,7 +107,7 @@ class IndependentSoft:
             advantage = self._advantages(critic, obs)
             if self._is_plain(obs, legal):
                 return draw_branches(self.layout, advantage, alpha, uniform, numbers, stacked=True)
-            scaled = self._centred(advantage, legal) / self._t(alpha).unsqueeze(-1)
+            scaled = self._scaled(advantage, self._t(alpha), legal)
             log_policy = torch.log_softmax(scaled, dim=-1)
             shares = uniform[..., : self.layout.num_choices]
             options = pick_options(log_policy.select(-4, 0), shares)
@@ -154,8 +155,7 @@ class IndependentSoft:
             return soft_each(self.layout, said, of_ranges, alpha, values=True)[0]
         if value is not None and advantage is not None:
             t = self._t(alpha)
-            scaled = self._centred(advantage, legal) / t.unsqueeze(-1)
-            gains = t * log_sum(torch.log_softmax(scaled, dim=-1))
+            gains = t * log_sum(torch.log_softmax(self._scaled(advantage, t, legal), dim=-1))
             options = lesser(value.transpose(-1, -2) + gains)
         if judged is not None and of_ranges is not None:
             reals = worth_each(judged, of_ranges, alpha, self.layout.ranges)
@@ -208,9 +208,14 @@ class IndependentSoft:
         allowed = None if legal is None else legal.unsqueeze(-4)
         return max_centred(self.layout, advantage.movedim(-3, -2), allowed)
 
+    def _scaled(self, advantage: Tensor, t: Tensor, legal: Tensor | None) -> Tensor:
+        """Max-centred A by temperatures, (P, 2, B, D, K)."""
+        allowed = None if legal is None else legal.unsqueeze(-4)
+        return in_units_of(t, self.layout, self._centred(advantage, legal), allowed)
+
     def _log_policy(self, advantage: Tensor, alpha: Tensor, legal: Tensor | None) -> Tensor:
         """Log-probabilities of the options by the first critic, (P, B, D, K)."""
-        scaled = self._centred(advantage, legal) / self._t(alpha).unsqueeze(-1)
+        scaled = self._scaled(advantage, self._t(alpha), legal)
         return torch.log_softmax(scaled.select(-4, 0), dim=-1)
 
     @torch.no_grad()

@@ -52,7 +52,7 @@ def centre(
     if LEGAL:
         at = legal + (row * legal_row + head * most)[:, :, None] + option
         forbidden = tl.load(at, mask=exists, other=1) == 0
-        scores = tl.where(forbidden, -1e9, scores)
+        scores = tl.where(forbidden, -1e30, scores)
     chosen = tl.load(taken + row * taken_row + head, mask=real, other=0).to(tl.int32)
     is_chosen = exists & (option == chosen[:, :, None])
     picked = tl.sum(tl.where(is_chosen, scores, 0.0), axis=2)
@@ -139,7 +139,7 @@ def best_options(
     scores = tl.load(flat + start[:, :, None] + option, mask=exists, other=float("-inf"))
     if LEGAL:
         at = legal + (row * legal_row + head * most)[:, :, None] + option
-        scores = tl.where(tl.load(at, mask=exists, other=1) == 0, -1e9, scores)
+        scores = tl.where(tl.load(at, mask=exists, other=1) == 0, -1e30, scores)
     # What is not a number counts as the largest: nothing that does not exist may be chosen.
     scores = tl.where(scores != scores, float("inf"), scores)
     _, where = tl.max(scores, axis=2, return_indices=True)

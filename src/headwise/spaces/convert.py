@@ -81,7 +81,7 @@ class ActionCodec:
         space: spaces.Space[Any] | None,
         bounds: Mapping[str, Bounds] | None,
     ) -> None:
-        build = _Builder(dict(bounds or {}))
+        build = _Builder({} if bounds is None else bounds)
         self._root: Node
         if space is None:
             children = []
@@ -93,18 +93,14 @@ class ActionCodec:
         else:
             self._root = build.node(space, "", None)
             self.agents = ()
-        if unused := set(build.bounds) - build.bounded:
-            raise SpaceError(
-                "bounds were given for places that are no Box",
-                got=sorted(unused),
-                allowed=", ".join(build.boxes) or "none: the space has no Box",
-            )
+        build.check_bounds()
         if not build.heads:
             raise SpaceError(
                 "the action space has nothing to choose",
                 got=space,
                 fix="Give it at least one head.",
             )
+        self._has_lone_numbers = any(not leaf.scalar and not leaf.shape for leaf in self.leaves)
         self.spec = ActionSpec(tuple(build.names), tuple(build.heads), tuple(build.conditions))
 
     @property
@@ -126,6 +122,15 @@ class ActionCodec:
         The batch of a OneOf is a tuple of its samples, as in `gymnasium.vector.utils.batch_space`.
         """
         return self._root.decode(self._checked(heads, 2))
+
+    def as_sampled(self, action: Any) -> Any:
+        """An action of the environment in the types that its space samples.
+
+        Iterating a batch makes a scalar of what a space of shape () samples as an array.
+        """
+        if not self._has_lone_numbers:
+            return action
+        return self._root.unstack(self._root.stack([action]), 1)[0]
 
     def to_heads(self, action: Any) -> FloatArray:
         """An action of the environment as its head vector `(H,)`."""
@@ -151,13 +156,26 @@ class ActionCodec:
 class _Builder:
     """Walks a space once, collecting heads and making the tree of nodes."""
 
-    def __init__(self, bounds: dict[str, Bounds]) -> None:
+    def __init__(self, bounds: Mapping[str, Bounds]) -> None:
         self.names: list[str] = []
         self.heads: list[Head] = []
         self.conditions: list[Condition | None] = []
         self.bounds = bounds
         self.bounded: set[str] = set()
         self.boxes: list[str] = []
+
+    def check_bounds(self) -> None:
+        """Refuses bounds that no Box of the space has asked for."""
+        if isinstance(self.bounds, Mapping):
+            unused: Any = sorted(set(self.bounds) - self.bounded)
+        else:  # with a Box, it would have been refused there
+            unused = self.bounds
+        if unused:
+            raise SpaceError(
+                "bounds were given for places that are no Box",
+                got=unused,
+                allowed=", ".join(self.boxes) or "none: the space has no Box",
+            )
 
     def node(self, space: Any, path: str, condition: Condition | None) -> Node:
         """The node of a space. A path that ends in "/" is that of an agent or of nothing yet."""
@@ -216,6 +234,12 @@ class _Builder:
 
     def _box(self, space: spaces.Box[Any], path: str, condition: Condition | None) -> Node:
         self.boxes.append(path)
+        if not isinstance(self.bounds, Mapping):
+            raise SpaceError(
+                "bounds do not say which Box they are for",
+                got=self.bounds,
+                allowed=f"a dict of pairs by the names of Boxes: {{{path!r}: (low, high)}}",
+            )
         low, high = space.low, space.high
         known = space.bounded_below & space.bounded_above
         if path in self.bounds:
@@ -293,7 +317,11 @@ class _Builder:
             try:
                 head = Choice(int(top) - int(bottom) + 1) if is_choice else Range(bottom, top)
             except SpaceError as error:
-                raise SpaceError(f"the space at {name!r} cannot be a head: {error}") from None
+                fix = "Leave it out of the action space and let a wrapper fill it in."
+                raise SpaceError(
+                    f"the space at {name!r} cannot be a head: {error}",
+                    fix=fix if bottom == top else None,
+                ) from None
             self._add(name, head, condition)
         return ArrayNode(
             path=path,

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from headwise.errors import SpaceError
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class ObsSpec:
@@ -85,6 +87,12 @@ class ObsCodec:
                 raise SpaceError("two places of the space share a name", got=leaf.path)
             slices[leaf.path] = slice(start, start + leaf.size)
             start += leaf.size
+        if start == 0:
+            raise SpaceError(
+                "the observation space has no elements",
+                got=space,
+                fix="Give the agent something to see, if only a constant: Box(0, 1, (1,)).",
+            )
         self.spec = ObsSpec(start, slices, all(leaf.is_bytes for leaf in self._leaves))
 
     def is_batch(self, obs: Any) -> bool:
@@ -104,6 +112,10 @@ class ObsCodec:
         """A batch in Gymnasium's form as an array `(B, size)`, written into `out` if given."""
         if out is None:
             column = self._leaves[0].pick(obs)
+            if column.ndim and not len(column):
+                raise SpaceError(
+                    "the batch has no observations", got=column.shape, allowed="one or more rows"
+                )
             out = np.empty((len(column) if column.ndim else 0, self.spec.size), dtype=np.float32)
         self._fill(obs, out, batched=True)
         return out
@@ -188,7 +200,18 @@ class _Numbers:
 
     def write(self, values: NDArray[Any], out: NDArray[np.float32]) -> None:
         """Write `(B, elements)` into `out` `(B, size)`."""
-        out[...] = values
+        try:
+            with np.errstate(over="raise"):
+                out[...] = values
+        except FloatingPointError:
+            large = np.isfinite(values) & (np.abs(values) > _LARGEST)
+            row, element = np.argwhere(large)[0]
+            of_many = f" of row {row}" if len(values) > 1 else ""
+            raise SpaceError(
+                f"the observation at {self.path!r}{of_many} is too large for float32",
+                got=values[row, element],
+                allowed=f"numbers up to {_LARGEST:.3g}",
+            ) from None
 
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""
