@@ -22,9 +22,11 @@ from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, ObsSpec, 
 
 if TYPE_CHECKING:
     from headwise.agent import Agent
+    from headwise.algorithms import AlgorithmConfig
     from headwise.algorithms.dqn import DQN
     from headwise.algorithms.ppo import PPO
     from headwise.algorithms.sac import SAC
+    from headwise.factorizations import Factorization
     from headwise.factorizations.ar import AR
     from headwise.factorizations.independent import Independent
     from headwise.factorizations.joint import Joint
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         JSONLSink,
         MLflowSink,
         ParquetSink,
+        Sink,
         TensorBoardSink,
         WandbSink,
     )
@@ -52,9 +55,11 @@ os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 _LATE = {
     "headwise.agent": ("Agent",),
+    "headwise.algorithms": ("AlgorithmConfig",),
     "headwise.algorithms.dqn": ("DQN",),
     "headwise.algorithms.ppo": ("PPO",),
     "headwise.algorithms.sac": ("SAC",),
+    "headwise.factorizations": ("Factorization",),
     "headwise.factorizations.ar": ("AR",),
     "headwise.factorizations.independent": ("Independent",),
     "headwise.factorizations.joint": ("Joint",),
@@ -70,6 +75,7 @@ _LATE = {
         "JSONLSink",
         "MLflowSink",
         "ParquetSink",
+        "Sink",
         "TensorBoardSink",
         "WandbSink",
     ),
@@ -101,6 +107,7 @@ __all__ = [
     "ActionCodec",
     "ActionSpec",
     "Agent",
+    "AlgorithmConfig",
     "CSVSink",
     "Cell",
     "CheckpointError",
@@ -110,6 +117,7 @@ __all__ = [
     "Environment",
     "Evaluation",
     "ExportError",
+    "Factorization",
     "HeadwiseError",
     "Independent",
     "JSONLSink",
@@ -121,6 +129,7 @@ __all__ = [
     "Range",
     "Report",
     "Shared",
+    "Sink",
     "SpaceError",
     "StopOnScore",
     "StoreError",

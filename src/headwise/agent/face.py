@@ -132,7 +132,7 @@ class Face:
 
     @classmethod
     def from_json(cls, form: Any) -> Face:
-        """The way back; anything else is refused."""
+        """Reads what `to_json` wrote, and refuses anything else."""
         try:
             return cls(
                 space_from_json(form["observation_space"]),

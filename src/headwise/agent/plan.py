@@ -101,7 +101,7 @@ class Plan:
         return loop
 
     def changed(self, settings: Mapping[str, Any]) -> Plan:
-        """The same with other settings of the algorithm or the factorization."""
+        """This plan with other settings of the algorithm or the factorization."""
         if not settings:
             return self
         known = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -133,7 +133,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, form: Any, device: str) -> Plan:
-        """The way back, from a file that may be anything."""
+        """Reads what `to_json` wrote, from a file that may be anything."""
         place = _device(device)
         try:
             total = form["total_steps"]

@@ -127,7 +127,7 @@ class World:
         return gym.make(made, render_mode=render_mode, **settings)
 
     def without(self, why: EnvError) -> World:
-        """The same where it cannot be made, as an environment that is only known by name."""
+        """This environment where it cannot be made: it is only known by name."""
         lost = World(UNKNOWN, self.settings, name=self._id, unsaid=self._unsaid)
         lost._why = why
         return lost
@@ -222,7 +222,7 @@ class World:
 
     @classmethod
     def from_json(cls, form: Any, face: Face) -> World:
-        """The way back, from a file that may be anything.
+        """Reads what `to_json` wrote, from a file that may be anything.
 
         An id of the form `module:name` would import the module, so it stays a name: a checkpoint
         never makes code run.

@@ -50,7 +50,7 @@ class Exploring:
         return torch.where(coin < along(self.epsilon, coin), anything, best)
 
     def _kernel(self, best: Tensor, uniform: Tensor, legal: Tensor | None) -> Tensor:
-        """The same as one kernel."""
+        """`choose` as one kernel."""
         from headwise.algorithms.dqn_kernel import explore
 
         layout, out = self.layout, torch.empty_like(best, memory_format=torch.contiguous_format)

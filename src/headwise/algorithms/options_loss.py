@@ -82,7 +82,7 @@ def flat_options_loss(
     old_log_probs: Tensor | None,
     coefficients: tuple[Tensor, Tensor, Tensor],
 ) -> OptionsLoss:
-    """The same on a CUDA device, from logits as a network gives them.
+    """`options_loss` on a CUDA device, from logits as a network gives them.
 
     Args:
         layout: The heads.
@@ -148,7 +148,7 @@ class _OptionsLoss(torch.autograd.Function):
 
 
 class _FlatOptionsLoss(torch.autograd.Function):
-    """The same by a kernel, which also pads and masks."""
+    """The loss by a kernel, which also pads and masks."""
 
     @staticmethod
     def forward(

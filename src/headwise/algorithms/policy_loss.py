@@ -116,7 +116,7 @@ class PolicyLoss:
         return ColumnsLoss(-surrogate - self.entropy_coef * entropy, surrogate, entropy, ratio)
 
     def by_kernel(self, judged: Judged, part: dict[str, Tensor], share: Tensor) -> ColumnsLoss:
-        """The same as one kernel, unless some columns share a ratio and others do not."""
+        """The loss as one kernel, unless some columns share a ratio and others do not."""
         advantage, joint = part["advantage"], self.ratio == "joint"
         if self.config.normalise == "minibatch":
             advantage = advantage.sum(-1, keepdim=True) if joint else advantage

@@ -31,7 +31,7 @@ class TDError:
     following: Tensor
     """(P, B, G)."""
     scale: float
-    """What an error counts; where `in_use` is given, over how many of a member's are."""
+    """The weight of one error; with `in_use`, divided by how many of the member's are in use."""
     in_use: Tensor | None
     """Ones and zeros (P, B, G); what is not in use has nothing to learn."""
     huber: bool

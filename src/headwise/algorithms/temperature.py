@@ -64,7 +64,7 @@ class Temperatures(nn.Module):
     def target(self, fraction: Tensor, most: Tensor | None = None) -> Tensor:
         """The target entropy of each head, (P, H), for fractions (P,) of the largest.
 
-        Where that is not the same in every state, `most` (P, B, H), neither is the target.
+        If `most` (P, B, H) gives the largest entropy in each state, there is a target for each.
         """
         if most is None:
             return torch.addcmul(self._of_range, fraction.unsqueeze(-1), self._most)

@@ -33,7 +33,7 @@ def asked(kind: type[T], argv: Sequence[str], command: str) -> T:
 def asked_in_groups(
     kinds: Mapping[str, type[Any]], argv: Sequence[str], command: str, description: str
 ) -> dict[str, Any]:
-    """The same for several dataclasses at once; the help shows each under its name."""
+    """The flags of several dataclasses at once; the help shows each under its name."""
     parts = [(name, _flags(kind)) for name, kind in kinds.items() if fields(kind)]
     found: Any = tyro.cli(
         make_dataclass("Flags", parts),

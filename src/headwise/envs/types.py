@@ -40,7 +40,7 @@ class StepBatch(NamedTuple):
     """Which options may be chosen on `obs`, (P, E, H, K); None where the environment has no masks.
     The row of a Range is True throughout."""
     next_legal: NDArray[np.bool_] | None = None
-    """The same on `next_obs`."""
+    """`legal` on `next_obs`."""
 
     @classmethod
     def of_shape(

@@ -136,7 +136,7 @@ class ARPolicy(nn.Module):
         return so_far.raw, Judged(so_far.log_prob, heads, so_far.raw)
 
     def _draw_fused(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-        """The same with one kernel before a head's network, and one behind it."""
+        """A draw with one kernel before each head's network, and one behind it."""
         shape = (2, *obs.shape[:-1], self.layout.num_heads)
         unit, entropy = torch.empty(shape, device=obs.device).unbind(0)
         for head in self.prefix.order:

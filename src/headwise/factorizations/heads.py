@@ -190,7 +190,7 @@ def _pick_judged(log_probs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pick_kernel(log_probs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """The same as one kernel."""
+    """`_pick_judged` as one kernel."""
     from headwise.factorizations.heads_kernel import pick
 
     uniform = even_rows(uniform)

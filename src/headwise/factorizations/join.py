@@ -63,7 +63,7 @@ def joined(columns: Columns, obs: Tensor, action: Tensor, visible: Tensor) -> Te
 def joined_on(
     columns: Columns, obs: Tensor, action: Tensor, visible: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The same, and the actions to go on with: their gradient is added on the way back."""
+    """`joined`, and the actions to go on with: their gradient is added in the backward pass."""
     if not (torch.is_grad_enabled() and action.requires_grad):
         return joined(columns, obs, action, visible), action
     found: tuple[Tensor, Tensor] = _JoinedOn.apply(  # type: ignore[no-untyped-call]
@@ -87,7 +87,7 @@ def relaxed(
     temperature: Tensor,
     unit: Tensor,
 ) -> Tensor:
-    """The same for two critics, with options that pass gradients on as if they were relaxed.
+    """`joined` for two critics, with options that pass gradients on as if they were relaxed.
 
     Args:
         columns: How actions are embedded.

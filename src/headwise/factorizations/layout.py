@@ -142,7 +142,7 @@ class Layout:
         return ((self._lows <= parents) & (parents < self._highs)).all(-1).float()
 
     def _active_kernel(self, action: Tensor) -> Tensor:
-        """The same as one kernel, also for actions that are whole numbers."""
+        """`active` as one kernel, also for actions that are whole numbers."""
         from headwise.factorizations.layout_kernel import in_use
 
         action = even_rows(action)

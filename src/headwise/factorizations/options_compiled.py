@@ -66,7 +66,7 @@ def draw_heads_back(
     half: float,
     to_outputs: Tensor,
 ) -> None:
-    """The way back, from the outputs and what was found, and gradients by the first three."""
+    """Backward of `draw_heads`: from its outputs, what was found, and three gradients."""
     from headwise import _core
 
     outputs, unit, entropy, log_probs, spread = saved
@@ -161,7 +161,7 @@ def lesser_worth(
 def lesser_worth_back(
     grad: Tensor, alpha: Tensor, which: Tensor, to_values: Tensor, to_entropy: Tensor
 ) -> None:
-    """The way back."""
+    """Backward of `lesser_worth`."""
     from headwise import _core
 
     random = to_entropy.numpy() if alpha.shape[-1] else None

@@ -95,7 +95,7 @@ class PlainValue(nn.Module):
         return said
 
     def _padded(self, said: Tensor) -> Tensor:
-        """The same as (..., B, D, K)."""
+        """What `_said` gives, as (..., B, D, K)."""
         return said.movedim(-3, -2) if self.stacked else self.layout.pad(said)
 
     def _columns(self, by_head: Tensor) -> Tensor:

@@ -83,7 +83,7 @@ class Prefix:
         return self._in_use(torch.cat(parts, dim=-1), action)
 
     def embed_relaxed(self, options: Tensor, action: Tensor) -> Tensor:
-        """The same with options given as weights (..., D, K), so that gradients reach them.
+        """`embed` with options given as weights (..., D, K), so that gradients reach them.
 
         Of the action only numbers count: its own options were drawn apart from these.
         """
@@ -118,7 +118,7 @@ class Prefix:
     def relaxed_for_twins(
         self, obs: Tensor, action: Tensor, log_probs: Tensor, noise: Tensor, temperature: Tensor
     ) -> Tensor:
-        """The same with options drawn anew (`straight_through`), so that gradients reach them.
+        """`for_twins` with options drawn anew (`straight_through`), so that gradients reach them.
 
         Args:
             obs: The observations, (P, B, O).
@@ -151,7 +151,7 @@ class Prefix:
         return torch.cat([obs, self.embed(action) * self.visible[head]], dim=-1)
 
     def input_on(self, head: int, obs: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """The same on a GPU with nothing conditional, and the actions to go on with.
+        """`input_of` on a GPU with nothing conditional, and the actions to go on with.
 
         What the head does not see may be anything. See `joined_on`.
         """

@@ -189,7 +189,7 @@ class BetaUnit(_Drawn):
         return 2.0 * raw - 1.0
 
     def log_prob(self, raw: Tensor) -> Tensor:
-        """The log-density of the unit value, half that of the raw one."""
+        """The log-density of the unit value; the density is half of the raw one's."""
         log_beta = self.first.lgamma() + self.second.lgamma() - (self.first + self.second).lgamma()
         powers = (self.first - 1.0) * raw.log() + (self.second - 1.0) * torch.log1p(-raw)
         return powers - log_beta - math.log(2.0)

@@ -58,7 +58,7 @@ class SharedPolicy(nn.Module):
         return self.outputs(obs)
 
     def logits(self, obs: Tensor, legal: Tensor | None = None) -> Tensor:
-        """The same padded and masked, (P, B, D, K)."""
+        """`flat_logits` padded and masked, (P, B, D, K)."""
         return self.layout.masked(self.layout.pad(self.flat_logits(obs)), legal)
 
     def outputs(self, obs: Tensor) -> Tensor:

@@ -77,7 +77,7 @@ def draw_units(actor: Any, obs: Tensor, uniform: Tensor, legal: Tensor | None = 
 
 
 def draw_stack(stack: Any, obs: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """The same from a network for each head, none of them a Choice: actions and entropies."""
+    """Draws from a network for each head, none of them a Choice: actions and entropies."""
     layout: Layout = stack.layout
     assert not layout.num_choices
     x = for_each_head(obs, layout.num_heads)

@@ -106,7 +106,7 @@ class OptionsSoft(ABC):
         return draw_units(self.actor, obs, uniform[..., self.layout.num_choices :])
 
     def _draw_judged(self, obs: Tensor, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """The same, and minus their log-densities."""
+        """What `_draw_numbers` gives, and minus their log-densities."""
         if self.actor is None:
             return None, None
         drawn = draw(self.actor, obs, uniform[..., self.layout.num_choices :])

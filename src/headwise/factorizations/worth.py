@@ -37,7 +37,7 @@ def worth(values: Tensor, entropy: Tensor, alpha: Tensor) -> Tensor:
 
 
 def worth_each(values: Tensor, entropy: Tensor, alpha: Tensor, heads: Tensor) -> Tensor:
-    """The same for heads that have critics of their own, (P, B, N).
+    """`worth` for heads that have critics of their own, (P, B, N).
 
     Args:
         values: What both critics of each head say, (P, 2, N, B).

@@ -92,7 +92,7 @@ class _Mixture(torch.autograd.Function):
 
 
 class _MixtureKernels(torch.autograd.Function):
-    """The same as a Triton kernel, and one on the way back."""
+    """The mixture as two Triton kernels: one forward, one backward."""
 
     @staticmethod
     def forward(

@@ -49,7 +49,7 @@ class MLP(nn.Module):
         return self._through(x, output, None)
 
     def one(self, copy: Copy, x: Tensor, output: Linear | None = None) -> Tensor:
-        """The same for one of the copies alone: (P, B, in) to (P, B, last)."""
+        """`forward` of one of the copies alone: (P, B, in) to (P, B, last)."""
         return self._through(x, output, copy)
 
     def pieces(self, copy: Copy | None = None) -> list[Piece]:

@@ -101,7 +101,7 @@ class Linear(nn.Module):
         return out.view(*stack, *out.shape[-2:])
 
     def one(self, copy: Copy, x: Tensor, then: Activation | None = None) -> Tensor:
-        """The same for one of the copies alone: (P, B, in) to (P, B, out)."""
+        """`forward` of one of the copies alone: (P, B, in) to (P, B, out)."""
         if bf16.fits(x):
             return through(x, (), [self.piece(then, copy)])[0]
         return _affine(x, self.part_of(copy), then)
@@ -216,7 +216,7 @@ def _slope(grad: Tensor, out: Tensor, then: Activation | None) -> Tensor:
 def _back_kernels(
     grad: Tensor, out: Tensor, to_bias: Tensor | None, then: Activation | None
 ) -> Tensor:
-    """The same as a kernel that also adds the sum over rows to the gradient of the bias."""
+    """`_slope` as a kernel that also adds the sum over rows to the gradient of the bias."""
     from headwise.population.affine_kernel import go_back
 
     copies, rows, width = out.shape

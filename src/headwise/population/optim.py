@@ -1,4 +1,4 @@
-"""Adam with a step size, a gradient length and a fate for each member."""
+"""Adam whose step size, gradient clipping and divergence are each member's own."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Adam:
 
     @torch.no_grad()
     def _step_tensors(self, follower: Packed | None = None, rate: float = 0.0) -> None:
-        """The same in tensor operations: for other devices, and the oracle of the compiled one."""
+        """A step in tensor operations: for other devices, and the oracle of the compiled one."""
         beta1, beta2 = self.betas
         grads = self.packed.rows(self.packed.grads)
         self.norm.copy_(torch.linalg.vector_norm(grads, dim=1))

@@ -29,7 +29,7 @@ def fill_uniforms(out: Tensor, seeds: Tensor, stream: int, step: int | Tensor) -
 
 
 def tensor_uniforms(seeds: Tensor, size: int, stream: int, step: int | Tensor) -> Tensor:
-    """The same in tensor operations, (P, size)."""
+    """The numbers of `fill_uniforms`, (P, size), in tensor operations."""
     draw = torch.arange(-(-size // 4), device=seeds.device).unsqueeze(0)
     clock = torch.as_tensor(step, device=seeds.device)
     key0, key1 = seeds.unsqueeze(1) & _LOW, (seeds.unsqueeze(1) >> 32) & _LOW

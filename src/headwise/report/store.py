@@ -33,7 +33,7 @@ _PLAIN_VIEWS = {
 }
 """What the action of an environment is where no view was asked for."""
 AS_IT_IS = "as it is"
-"""The same of environments that are not ours: nothing in the store says what their actions are."""
+"""The view of environments that are not ours: nothing in the store says what their actions are."""
 _NEEDED = ("env", "algorithm", "factorization", "seed", "steps")
 """What a run's configuration cannot be read without."""
 

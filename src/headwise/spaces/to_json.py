@@ -52,7 +52,7 @@ def space_to_json(space: spaces.Space[Any] | Mapping[str, spaces.Space[Any]]) ->
 
 
 def space_from_json(form: Any) -> Any:
-    """The way back: a space, or a dict of spaces by agent. Anything else is refused."""
+    """Reads what `space_to_json` wrote: a space, or a dict of them by agent. Refuses all else."""
     try:
         return _built(form)
     except (
@@ -86,7 +86,7 @@ def spec_to_json(spec: ActionSpec) -> dict[str, Any]:
 
 
 def spec_from_json(form: Any) -> ActionSpec:
-    """The way back. Anything else is refused."""
+    """Reads what `spec_to_json` wrote, and refuses anything else."""
     try:
         heads = tuple(
             Choice(head["options"], bool(head["ordered"]))

@@ -81,7 +81,7 @@ class Run:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Run:
-        """The way back; an `id` beside the fields must be the right one."""
+        """Reads what `to_json` wrote; an `id` beside the fields must be the right one."""
         before = as_before(cls)
         known = [f.name for f in fields(cls)]
         needed = [name for name in known if name not in before]

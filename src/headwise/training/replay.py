@@ -189,7 +189,7 @@ class Replay:
         return taken
 
     def _draw_kernel(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
-        """The same as one kernel, for single steps without masks."""
+        """A draw as one CUDA kernel, for single steps without masks."""
         from headwise.training.replay_kernel import draw
 
         members, batch, _ = uniform.shape
@@ -204,7 +204,7 @@ class Replay:
         return self._drawn(drawn, discount)
 
     def _draw_compiled(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
-        """The same by the compiled module."""
+        """A draw by one call of the compiled module."""
         from headwise import _core
 
         drawn = torch.empty(*uniform.shape[:-1], self._store.shape[-1])

@@ -41,7 +41,7 @@ def power_of_welch(
 
 
 def power_of_paired(num_seeds: float, difference: float, sd: float, alpha: float = 0.05) -> float:
-    """The same of the paired test, of n pairs whose differences spread by `sd`."""
+    """The power of the paired test, of n pairs whose differences spread by `sd`."""
     if sd == 0.0:
         return 1.0 if difference else alpha
     df = num_seeds - 1.0
@@ -67,7 +67,7 @@ def seeds_needed(
 def pairs_needed(
     difference: float, sd: float, *, power: float = 0.8, alpha: float = 0.05
 ) -> int | None:
-    """The same of the paired test: how many seeds that both sides have."""
+    """How many seeds, which both sides have, the paired test needs."""
     return _fewest(lambda n: power_of_paired(n, difference, sd, alpha) >= power)
 
 
