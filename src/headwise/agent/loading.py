@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,12 +16,15 @@ from headwise.agent.place import chosen_device
 from headwise.agent.plan import Plan, checked_count
 from headwise.agent.storage import Parts, load_parts, load_state
 from headwise.agent.world import World
+from headwise.envs.foreign_vec import ForeignVecEnv
 from headwise.envs.types import Reseedable, VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
 from headwise.population import Keys
 from headwise.training.device import AUTO
 from headwise.training.evaluate import fresh_seeds
 from headwise.training.loop import Loop, State
+
+logger = logging.getLogger("headwise")
 
 RESUME = 2
 """The purpose of episodes that come after a break."""
@@ -52,7 +56,8 @@ def load_with_env(
     face = world.face(vec) if elsewhere and world.is_known else parts.face
     state = dict(parts.state)
     same_slots = vec.num_slots == parts.plan.num_envs
-    if not (same_slots and _goes_on(vec, state, elsewhere=elsewhere)):
+    changed = ", ".join(world.changed(parts.world)) if elsewhere else ""
+    if not (same_slots and _goes_on(vec, state, changed, elsewhere=elsewhere)):
         vec = _leave_episodes(vec, world, plan, state)
     if device == AUTO and (faster := chosen_device(plan, world)) != plan.device:
         plan = replace(plan, device=faster)
@@ -91,13 +96,30 @@ def placed(
     return replace(plan, num_envs=vec.num_slots), vec
 
 
-def _goes_on(vec: VecEnv, state: State, *, elsewhere: bool) -> bool:
-    """Whether the environment can go on with the episodes that it was saved in."""
+def _goes_on(vec: VecEnv, state: State, changed: str, *, elsewhere: bool) -> bool:
+    """Whether the environment can go on with the episodes that it was saved in.
+
+    Args:
+        vec: The environment.
+        state: What was saved.
+        changed: The settings that are others than they were.
+        elsewhere: Whether it was handed over, or its settings were.
+    """
     if "env" not in state or not vec.can_snapshot:
+        return False
+    snapshot = state["env"]["snapshot"].cpu().numpy().tobytes()
+    if not changed and isinstance(vec, ForeignVecEnv):
+        changed = vec.made_otherwise(snapshot)
+    if changed:  # the snapshot would bring the old one back
+        logger.warning(
+            "The environment is another one than that trained in (%s): every slot begins a new "
+            "episode.",
+            changed,
+        )
         return False
     if elsewhere:  # it may be another one, which does not know what to make of the snapshot
         try:
-            vec.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
+            vec.restore(snapshot)
         except Exception:
             return False
     return True

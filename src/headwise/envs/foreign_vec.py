@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.envs.foreign_codec import EnvCodec
+from headwise.envs.foreign_made import difference, in_common
 from headwise.envs.foreign_port import Port
 from headwise.envs.lander_vec import slot_seeds
 from headwise.envs.masks import Legal, check_legal
@@ -139,7 +140,11 @@ class ForeignVecEnv:
         if len(blobs) < self._return.size:
             raise EnvError(f"{self.name} cannot be resumed exactly", fix=_INSTEAD)
         parts = [*blobs, *(np.ascontiguousarray(x).tobytes() for x in self._kept())]
-        header = {"slots": [self.num_members, self.num_slots], "sizes": [len(x) for x in parts]}
+        header = {
+            "slots": [self.num_members, self.num_slots],
+            "sizes": [len(x) for x in parts],
+            "made": in_common(self._attribute("stayed")),
+        }
         return _MAGIC + json.dumps(header).encode() + b"\n" + b"".join(parts)
 
     def restore(self, snapshot: bytes) -> None:
@@ -158,6 +163,16 @@ class ForeignVecEnv:
             vector.set_attr("saved", blobs[rows])
         for array, data in zip(kept, arrays, strict=True):
             array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
+
+    def made_otherwise(self, snapshot: bytes) -> str:
+        """How these were made otherwise than those of a snapshot, in words; nothing if alike.
+
+        A snapshot of an earlier version does not tell, so that nothing is known of it.
+        """
+        made, told = self._attribute("made"), self._header_of(snapshot)[0].get("made")
+        if not made or not isinstance(told, dict):
+            return ""
+        return difference(in_common(made), {n: x for n, x in told.items() if isinstance(x, dict)})
 
     def close(self) -> None:
         """Closes every environment."""
@@ -231,14 +246,11 @@ class ForeignVecEnv:
         return [said for vector in vectors for said in vector.get_attr(name)]
 
     def _parts_of(self, snapshot: bytes) -> list[bytes]:
-        header, _, rest = snapshot.removeprefix(_MAGIC).partition(b"\n")
-        try:
-            told = json.loads(header)
-            slots, sizes = told["slots"], [int(size) for size in told["sizes"]]
-        except (ValueError, TypeError, KeyError):
-            slots, sizes = None, []
+        header, rest = self._header_of(snapshot)
+        sizes: Any = header.get("sizes")
         mine = [self.num_members, self.num_slots]
-        if not snapshot.startswith(_MAGIC) or slots != mine or sum(sizes) != len(rest):
+        whole = isinstance(sizes, list) and all(isinstance(x, int) and x >= 0 for x in sizes)
+        if not whole or header.get("slots") != mine or sum(sizes) != len(rest):
             raise EnvError(
                 f"{self.name}: the snapshot is damaged or of another environment",
                 got=f"{len(snapshot)} bytes",
@@ -246,3 +258,12 @@ class ForeignVecEnv:
             )
         ends = np.cumsum([0, *sizes])
         return [rest[start:stop] for start, stop in pairwise(ends)]
+
+    def _header_of(self, snapshot: bytes) -> tuple[dict[str, Any], bytes]:
+        """What a snapshot says of itself, which is nothing if it is damaged, and all the rest."""
+        told, _, rest = snapshot.removeprefix(_MAGIC).partition(b"\n")
+        try:
+            header = json.loads(told) if snapshot.startswith(_MAGIC) else {}
+        except ValueError:
+            header = {}
+        return (header if isinstance(header, dict) else {}), rest
