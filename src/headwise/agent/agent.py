@@ -290,6 +290,9 @@ class Agent:
     def member(self, member: int, env: Any = None) -> Agent:
         """One member as an agent of its own, with what it has learned but without its memory.
 
+        An environment that was handed over made, and is the only one, stays this agent's: when the
+        member plays there, training here goes on with new episodes.
+
         Args:
             member: Its number.
             env: Where it is to learn and to be evaluated, if not where all were trained.
@@ -301,7 +304,9 @@ class Agent:
         vec: VecEnv
         if env is None:
             make = partial(world.vec, plan.seeds, plan.num_envs)
-            vec = LateEnv(1, plan.num_envs, self._env.spec, self._env.obs_spec, make)
+            is_lent = world.is_alone(1, plan.num_envs)
+            spec, obs_spec = self._env.spec, self._env.obs_spec
+            vec = LateEnv(1, plan.num_envs, spec, obs_spec, make, is_lent=is_lent)
         else:
             plan, vec = placed(plan, world, face)
             face = world.face(vec)
@@ -390,7 +395,10 @@ class Agent:
         )
 
     def close(self) -> None:
-        """Lets go of the environment; the agent can still predict, be saved and be exported."""
+        """Lets go of the environment; the agent can still predict, be saved and be exported.
+
+        One that a member has from the agent it was taken of (`member`, `best`) stays open.
+        """
         self._env.close()
         self._env = self._loop.env = LateEnv.closed(self._env)
         self._loop.in_episodes = False

@@ -24,6 +24,7 @@ class LateEnv:
         spec: Its action.
         obs_spec: Its observation.
         make: Makes the environment, or raises an EnvError where there is none to make.
+        is_lent: Whether what `make` gives is another's, who closes it.
     """
 
     def __init__(
@@ -33,10 +34,13 @@ class LateEnv:
         spec: ActionSpec,
         obs_spec: ObsSpec,
         make: Callable[[], VecEnv],
+        *,
+        is_lent: bool = False,
     ) -> None:
         self.num_members, self.num_slots = num_members, num_slots
         self.spec, self.obs_spec = spec, obs_spec
         self._make = make
+        self._is_lent = is_lent
         self._env: VecEnv | None = None
 
     @classmethod
@@ -60,6 +64,11 @@ class LateEnv:
     def first_legal(self) -> NDArray[np.bool_] | None:
         """The mask of the observations that `reset` returned, if there is one."""
         return None if self._env is None else self._env.first_legal
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody else has begun episodes in it."""
+        return self._env is not None and self._env.is_taken
 
     def reseed(self, seeds: Sequence[int]) -> None:
         """Lets the next `reset` begin the randomness of every slot anew, by its member's seed."""
@@ -85,7 +94,7 @@ class LateEnv:
 
     def close(self) -> None:
         """Lets go of the environment."""
-        if self._env is not None:
+        if self._env is not None and not self._is_lent:
             self._env.close()
 
     def _opened(self) -> VecEnv:

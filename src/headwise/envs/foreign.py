@@ -113,7 +113,7 @@ def wrap(
     coded = partial(EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks)
     if isinstance(first, VectorEnv):
         ports, codec, slots = _vectors(name, first, make, len(seeds), num_slots, autoreset, coded)
-        return ForeignVecEnv(name, ports, seeds, slots, codec, allocate=allocate)
+        return ForeignVecEnv(name, ports, seeds, slots, codec, stepped=first, allocate=allocate)
     if autoreset is not None:
         raise ConfigError(
             "autoreset is for vector environments", got=autoreset, fix="Leave it out."
@@ -126,7 +126,10 @@ def wrap(
         vectorization,
     )  # fmt: skip
     port = Port(vector, FlatReader(slot.codec), AutoresetMode.DISABLED, len(seeds))
-    return ForeignVecEnv(name, [port], seeds, slots, slot.codec, allocate=allocate)
+    stepped = first if vectorization == "sync" else vector
+    return ForeignVecEnv(
+        name, [port], seeds, slots, slot.codec, stepped=stepped, allocate=allocate
+    )
 
 
 TRANSLATING = frozenset(

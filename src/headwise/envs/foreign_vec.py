@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ _INSTEAD = (
     "learner, call reset() and go on from new episodes."
 )
 _MAGIC = b"headwise/foreign/1\n"
+_users: WeakValueDictionary[int, ForeignVecEnv] = WeakValueDictionary()
+"""Who began the episodes that go on in an object, by its id; whoever is in here keeps it alive."""
 
 
 class ForeignVecEnv:
@@ -37,6 +40,7 @@ class ForeignVecEnv:
         seeds: One seed for each member.
         num_slots: Environment slots of each member.
         codec: What translates observations, actions and masks.
+        stepped: The object that is stepped, or the first of them: others may step it as well.
         allocate: Makes the arrays, for those who want them in pinned memory.
     """
 
@@ -48,9 +52,11 @@ class ForeignVecEnv:
         num_slots: int,
         codec: EnvCodec,
         *,
+        stepped: object,
         allocate: Allocate = np.zeros,
     ) -> None:
         self.name = name
+        self._stepped = getattr(stepped, "unwrapped", stepped)
         self.num_members, self.num_slots = len(seeds), num_slots
         self.codec = codec
         self.spec, self.obs_spec = codec.spec, codec.obs_spec
@@ -88,7 +94,13 @@ class ForeignVecEnv:
         if self._tells_state is None:
             self._tells_state = all(saved is not None for saved in self._saved())
         self._begun = True
+        _users[id(self._stepped)] = self
         return self._batch.obs
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether another has begun episodes in the same object since this one did."""
+        return self._begun and _users.get(id(self._stepped)) is not self
 
     def step(self, action: NDArray[np.float32]) -> StepBatch:
         """One step of every slot, with actions (P, E, H) in the learner's form."""
