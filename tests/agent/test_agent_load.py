@@ -1,6 +1,8 @@
 """Agents that are loaded into an environment: the same, another one, fewer slots, or none."""
 
 import functools
+import os
+import signal
 import sys
 import types
 
@@ -246,6 +248,46 @@ def test_where_the_environment_is_not_registered_it_can_still_act(package, tmp_p
         hw.Agent.load(x, env=name)
     gym.registry[name] = spec
     assert lengths(tmp_path / "y.zip") == {3}
+
+
+# --- how long -------------------------------------------------------------------------------------
+
+
+def stop_at(steps):
+    """A callback that presses Ctrl-C."""
+    pressed = []
+
+    def call(report):
+        if report.step >= steps and not pressed:
+            pressed.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return call
+
+
+def test_a_run_that_was_made_longer_and_stopped_is_finished(tmp_path):
+    """Schedules stay laid out for the first call; `learn()` finishes the last one."""
+    x = tmp_path / "x.zip"
+    agent = saved(x, "HybridShoot")
+    with pytest.raises(KeyboardInterrupt, match=r"of 480 steps and saved; go on with .*learn\(\)"):
+        agent.learn(400, progress=False, checkpoint=x, callbacks=[stop_at(200)], log_every=40)
+    again = hw.Agent.load(x)
+    assert 200 <= again.steps < 300
+    assert again.learn(progress=False).steps == 480
+    assert again.learn(progress=False).steps == 480
+    assert (again.plan.total_steps, again.plan.target_steps) == (80, 480)
+    assert agent.learn(progress=False).steps == 480  # the one that was stopped, too
+
+
+def test_a_checkpoint_that_does_not_tell_the_last_call_finishes_the_first(tmp_path):
+    agent = hw.Agent("ppo", "HybridShoot", **PPO)
+    agent.learn(400, progress=False, callbacks=[lambda report: True], log_every=40)
+    agent.save(tmp_path / "x.zip")
+    found = read_checkpoint(tmp_path / "x.zip")
+    info = {n: x for n, x in found.info.items() if n not in ("format", "entries")}
+    del info["plan"]["target_steps"]
+    write_checkpoint(tmp_path / "y.zip", found._replace(info=info))
+    assert hw.Agent.load(tmp_path / "y.zip").learn(progress=False).steps == 400
 
 
 # --- slots ----------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ class Agent:
 
         Args:
             steps: Environment steps of each member. The first call also sets what schedules are
-                laid out for. None finishes what a call before began.
+                laid out for. None finishes what the last call began.
             progress: Whether to show speed, time left and returns.
             callbacks: Called with every `Report`; the run stops when one returns True.
             sinks: Where numbers are written.
@@ -201,15 +201,16 @@ class Agent:
     def _target(self, steps: int | None) -> int:
         """The steps to reach, and the learner laid out for them if nothing has happened yet."""
         if steps is None:
-            if self.plan.total_steps is None:
+            if self.plan.target_steps is None:
                 raise ConfigError("how many steps?", got=None, fix="Say learn(100_000).")
-            return self.plan.total_steps
+            return self.plan.target_steps
         more = checked_count("steps", steps)
         if self.plan.total_steps is None:
             self.plan = replace(self.plan, total_steps=more)
             learned = self._loop.state_dict()  # a member on its own knows something already
             self._loop = self.plan.loop(self._env)
             load_state(self._loop, learned, learner_only=True)
+        self.plan = replace(self.plan, target_steps=self.steps + more)
         return self.steps + more
 
     # --- acting ---------------------------------------------------------------------------------
@@ -297,9 +298,8 @@ class Agent:
             member: Its number.
             env: Where it is to learn and to be evaluated, if not where all were trained.
         """
-        plan = replace(
-            self.plan.of_member(checked_member(member, len(self.seeds))), total_steps=None
-        )
+        plan = self.plan.of_member(checked_member(member, len(self.seeds)))
+        plan = replace(plan, total_steps=None, target_steps=None)
         world, face = self.world.handed(env), self.face
         vec: VecEnv
         if env is None:

@@ -37,7 +37,9 @@ class Plan:
     normalise_reward: bool
     device: str
     total_steps: int | None = None
-    """Environment steps of each member over the whole run, known from the first `learn`."""
+    """Environment steps of each member that schedules are laid out for, by the first `learn`."""
+    target_steps: int | None = None
+    """Environment steps of each member that the last `learn` was to reach."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_envs", checked_count("num_envs", self.num_envs))
@@ -129,6 +131,7 @@ class Plan:
             "normalise_obs": self.normalise_obs,
             "normalise_reward": self.normalise_reward,
             "total_steps": self.total_steps,
+            "target_steps": self.target_steps,
         }
 
     @classmethod
@@ -137,8 +140,10 @@ class Plan:
         place = _device(device)
         try:
             total = form["total_steps"]
-            if total is not None and (not isinstance(total, int) or total < 1):
-                raise ConfigError("total_steps must be a count", got=total)
+            target = form.get("target_steps", total)  # once every call finished the first one
+            for name, steps in (("total_steps", total), ("target_steps", target)):
+                if steps is not None and (not isinstance(steps, int) or steps < 1):
+                    raise ConfigError(f"{name} must be a count", got=steps)
             factorization = factorizations.get(form["factorization"])
             return cls(
                 config=config_from(algorithms.get(form["algorithm"]), dict(form["settings"])),
@@ -149,6 +154,7 @@ class Plan:
                 normalise_reward=form["normalise_reward"],
                 device=place,
                 total_steps=total,
+                target_steps=target,
             )
         except (KeyError, TypeError, ValueError, HeadwiseError) as error:
             raise CheckpointError(

@@ -127,9 +127,7 @@ def wrap(
     )  # fmt: skip
     port = Port(vector, FlatReader(slot.codec), AutoresetMode.DISABLED, len(seeds))
     stepped = first if vectorization == "sync" else vector
-    return ForeignVecEnv(
-        name, [port], seeds, slots, slot.codec, stepped=stepped, allocate=allocate
-    )
+    return ForeignVecEnv(name, [port], seeds, slots, slot.codec, stepped=stepped, allocate=allocate)
 
 
 TRANSLATING = frozenset(
