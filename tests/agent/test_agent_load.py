@@ -290,6 +290,44 @@ def test_a_checkpoint_that_does_not_tell_the_last_call_finishes_the_first(tmp_pa
     assert hw.Agent.load(tmp_path / "y.zip").learn(progress=False).steps == 400
 
 
+# --- masks ----------------------------------------------------------------------------------------
+
+
+class Sometimes(Robot):
+    """Gives masks, or none."""
+
+    action_space = spaces.Discrete(3)
+
+    def __init__(self, masks):
+        super().__init__()
+        self.masks = masks
+
+    def reset(self, **given):
+        return super().reset(**given)[0], self._info()
+
+    def step(self, action):
+        return *super().step(action)[:4], self._info()
+
+    def _info(self):
+        return {"action_mask": np.array([1, 0, 1])} if self.masks else {}
+
+
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+@pytest.mark.parametrize("first", [True, False])
+def test_masks_may_be_there_now_and_not_before_and_the_other_way_round(algo, first, tmp_path):
+    saved(tmp_path / "x.zip", lambda: Sometimes(first), algo)
+    trained = hw.Agent.load(tmp_path / "x.zip", env=lambda: Sometimes(first))
+    trained.learn(20 if algo == "ppo" else 40, progress=False).save(tmp_path / "x.zip")
+    agent = hw.Agent.load(tmp_path / "x.zip", env=lambda: Sometimes(not first))
+    agent.learn(10 if algo == "ppo" else 40, progress=False)
+    legal = agent.loop.memory.state_dict()["legal"][0, :, :, 0]
+    before = 10 if algo == "ppo" else 30  # steps of each slot
+    assert (legal[:before, :, 1] == (not first)).all()
+    assert (legal[before:, :, 1] == first).all()
+    assert legal[..., [0, 2]].all()
+    agent.learn(80, progress=False)
+
+
 # --- slots ----------------------------------------------------------------------------------------
 
 

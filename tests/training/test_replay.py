@@ -213,6 +213,32 @@ def test_masks_of_the_last_successor_come_along():
         assert batch.next_legal[0, row, 0].nonzero().item() == start + 1
 
 
+MASK = torch.tensor([[True, False, True]]).expand(2, 1, 1, 3)
+
+
+@pytest.mark.parametrize("n_step", [1, 2])
+@pytest.mark.parametrize("gaps", [(), (0,)])
+def test_masks_may_come_and_go(n_step, gaps):
+    """Where none were given, everything is legal: before the first ones, and after the last."""
+    replay = Replay(9, 1, n_step)
+    for t in range(9):
+        replay.add(step(t, legal=MASK if 3 <= t < 6 else None))
+        if gaps:
+            replay.add(step(99, invalid=gaps))
+    batch = drawn(replay)
+    assert seen(batch) == list(range(9 - n_step + 1))
+    masked = (batch.obs[..., 0] >= 3) & (batch.obs[..., 0] < 6)
+    assert (batch.legal[masked] == torch.tensor([True, False, True])).all()
+    assert batch.legal[~masked].all()
+    other = Replay(9, 1, n_step)
+    other.add(step(0, legal=MASK))
+    plain = Replay(9, 1, n_step)
+    for t in range(4):
+        plain.add(step(t))
+    other.load_state_dict(plain.state_dict())
+    assert drawn(other).legal.all()
+
+
 @pytest.mark.parametrize("steps", [2, 5, 9])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_what_is_kept_goes_into_a_fresh_replay(steps, gaps):
