@@ -95,6 +95,7 @@ class Agent:
         if device == AUTO:
             plan = replace(plan, device=chosen_device(plan, world))
         self._begin(Parts(plan, world.face(vec), world, {}), vec)
+        self._check_room()
 
     def _begin(self, parts: Parts, env: VecEnv) -> None:
         self.plan, self.face, self.world = parts.plan, parts.face, parts.world
@@ -104,9 +105,14 @@ class Agent:
         if "scores" in parts.state:
             self._scores = parts.state["scores"]["scores"].cpu().numpy()
         self._acting = Acting()
-        self._was_loaded = self._has_learned = False
+        self._was_loaded = self._has_learned = self._has_room = False
         self._loop = self.plan.loop(self._env)
-        check_room(self._loop)
+
+    def _check_room(self) -> None:
+        """Of a replay that is about to be filled; who only acts never fills one."""
+        if not self._has_room:
+            check_room(self._loop)
+            self._has_room = True
 
     # --- what it is -----------------------------------------------------------------------------
 
@@ -176,6 +182,7 @@ class Agent:
             checkpoint_every: Steps of a member between two checkpoints; None is every minute.
             log_every: Environment steps of a member between two reports; None is 200 in a run.
         """
+        self._check_room()
         target = self._target(steps)
         checked_count("checkpoint_every", checkpoint_every)
         log_every = checked_count("log_every", log_every) or max(1000, target // 200)
