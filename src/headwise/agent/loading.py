@@ -26,6 +26,10 @@ from headwise.training.loop import Loop, State
 
 logger = logging.getLogger("headwise")
 
+_FIRST = ("first_temperature", "policy_gain", "critic_orthogonal")
+"""Settings of how learning begins, which change nothing once it has."""
+_KEPT = {"lr": "lr", "actor_lr_scale": "lr", "kl_coef": "kl_coef"}
+"""Settings whose values are in what was learned as well, with the name that they have there."""
 RESUME = 2
 """The purpose of episodes that come after a break."""
 
@@ -45,6 +49,7 @@ def load_with_env(
     elsewhere = env is not None or env_settings is not None
     world = parts.world.handed(env, env_settings)
     plan = parts.plan.changed(settings)
+    _check_late(parts.plan, plan)
     try:
         plan, vec = placed(plan, world, parts.face, num_envs)
     except EnvError as error:
@@ -143,11 +148,24 @@ def _leave_episodes(vec: VecEnv, world: World, plan: Plan, state: State) -> VecE
     return world.vec(seeds, plan.num_envs)
 
 
+def _check_late(before: Plan, after: Plan) -> None:
+    """Refuses what would be taken without an effect."""
+    ours, theirs = before.config, after.config
+    late = [n for n in _FIRST if getattr(ours, n, None) != getattr(theirs, n, None)]
+    if late:
+        raise ConfigError(
+            "this says how learning begins, and what was saved has begun already",
+            got=", ".join(late),
+            fix="Leave it out, or train a new agent with it.",
+        )
+
+
 def load_changed(loop: Loop, state: State, settings: Mapping[str, Any]) -> None:
     """Puts a state into a loop whose settings are others than those it was saved with."""
     ours, theirs = loop.algorithm.state_dict(), dict(state["learner"])
-    if {"lr", "actor_lr_scale"} & set(settings):  # optimisers would go back to their old step size
-        theirs |= {name: x for name, x in ours.items() if name.rpartition(".")[2] == "lr"}
+    for setting, kept in _KEPT.items():  # optimisers, say, would go back to their old step size
+        if setting in settings:
+            theirs |= {name: x for name, x in ours.items() if name.rpartition(".")[2] == kept}
     try:
         load_state(loop, state | {"learner": theirs})
     except CheckpointError as error:
