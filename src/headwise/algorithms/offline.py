@@ -24,11 +24,15 @@ class OfflineRows:
 
     def add(self, rows: dict[str, Tensor]) -> None:
         """Takes in the rows of a rollout."""
-        for name in _KEPT:
-            if name not in rows:
-                continue  # without masks, every option is legal
-            kept = self.rows.get(name, slice_rows(rows[name], 0, 0))
-            self.rows[name] = latest_rows(kept, rows[name], self.capacity)
+        rows = {name: rows[name] for name in _KEPT if name in rows}
+        if self.rows:  # without masks, every option is legal
+            for one, other in ((rows, self.rows), (self.rows, rows)):
+                if "legal" in one and "legal" not in other:
+                    shape = (*other["obs"].shape[:2], *one["legal"].shape[2:])
+                    other["legal"] = one["legal"].new_ones(shape)
+        for name, x in rows.items():
+            kept = self.rows.get(name, slice_rows(x, 0, 0))
+            self.rows[name] = latest_rows(kept, x, self.capacity)
 
     def state_dict(self) -> dict[str, Tensor]:
         """All rows kept, each with the member axis first."""
