@@ -4,7 +4,7 @@ import torch
 
 from headwise.algorithms.base import Acted
 from headwise.population import Keys, Stream
-from headwise.training.replay import Replay
+from headwise.training.replay import Replay, way_to_draw
 from headwise.training.transition import Transition
 
 GAMMA = torch.tensor([0.5, 0.1])
@@ -272,3 +272,23 @@ def test_the_largest_uniform_number_draws_the_last_slot_and_row():
         replay.add(step(t, slots=3))
     most = torch.full((2, 1, 2), 1.0 - 2.0**-24)  # times 3 it rounds to 3
     assert replay.sample(most, GAMMA).obs.flatten().tolist() == [9.0, 9.0]
+
+
+def test_wide_rows_are_gathered_where_a_kernel_would_be_too_large():
+    """An Atari stack is 84 x 84 x 4 numbers, twice: a tile of 16 such rows is 2**20."""
+    assert way_to_draw("cuda", 2 * 9 + 4 + 3) == "kernel"
+    assert way_to_draw("cuda", 4096) == "kernel"
+    assert way_to_draw("cuda", 4097) == "gather"
+    assert way_to_draw("cuda", 2 * 84 * 84 * 4 + 1 + 3) == "gather"
+    assert way_to_draw("cpu", 2 * 84 * 84 * 4 + 1 + 3) == "compiled"
+    assert way_to_draw("mps", 25) == "gather"
+
+
+def test_gathering_draws_the_same(monkeypatch):
+    replay = Replay(8, 2)
+    for t in range(5):
+        replay.add(step(t, slots=2, terminated=(t % 2,)))
+    compiled = drawn(replay)
+    monkeypatch.setattr("headwise.training.replay.way_to_draw", lambda *_: "gather")
+    for name, x in compiled._asdict().items():
+        assert x is None or torch.equal(x, getattr(drawn(replay), name)), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import torch
@@ -19,6 +20,9 @@ _ROWS = 16  # that a program of the kernel draws
 _NUMBERS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
 _FLAGS = ("terminated", "truncated")
 _SEEN = ("obs", "next_obs")
+WIDEST = 4096
+"""Numbers of a transition up to which a kernel draws it: a tile of 16 such rows is 2**16, and far
+larger ones no compiler of kernels takes."""
 LARGE = 1024
 """Numbers of an observation from which it is worth to keep bytes as bytes."""
 
@@ -145,9 +149,10 @@ class Replay:
     def sample(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """Rows (P, B, ...) from uniforms (P, B, 2) and the members' discounts (P,)."""
         if self.n_step == 1 and not self._beside():
-            if self._store.device.type == "cuda":
+            way = way_to_draw(self._store.device.type, self._store.shape[-1])
+            if way == "kernel":
                 return self._draw_kernel(uniform, gamma)
-            if self._store.device.type == "cpu":
+            if way == "compiled":
                 return self._draw_compiled(uniform, gamma)
         slot = (uniform[..., 0] * self.num_slots).long()
         count, following = self._count.gather(-1, slot), self._next.gather(-1, slot)
@@ -326,6 +331,13 @@ class Replay:
             self._next,
             torch.arange(slots, device=device).expand(members, slots),
         )
+
+
+def way_to_draw(device: str, width: int) -> Literal["kernel", "compiled", "gather"]:
+    """How single steps without masks are drawn on a kind of device, by the numbers of each."""
+    if device == "cuda":
+        return "kernel" if width <= WIDEST else "gather"
+    return "compiled" if device == "cpu" else "gather"
 
 
 def _zeros(shape: tuple[int, ...], kind: torch.dtype, device: torch.device) -> Tensor:
