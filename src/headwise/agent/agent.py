@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ import torch
 
 from headwise.agent.acting import Acting
 from headwise.agent.importance import head_importance
-from headwise.agent.late_env import LateEnv
-from headwise.agent.learning import train
-from headwise.agent.loading import load_changed, load_with_env, placed
+from headwise.agent.late_env import closed
+from headwise.agent.learning import check_ready, train
+from headwise.agent.loading import lent, load_changed, load_with_env, placed
 from headwise.agent.place import chosen_device
 from headwise.agent.plan import Plan, checked_count, checked_member
 from headwise.agent.ship import export_member
@@ -32,7 +31,6 @@ from headwise.training.device import AUTO
 from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, fresh_seeds
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
-from headwise.training.replay_room import check_room
 from headwise.training.sinks.base import Sink
 from headwise.training.threads import training_threads
 
@@ -95,7 +93,7 @@ class Agent:
         if device == AUTO:
             plan = replace(plan, device=chosen_device(plan, world))
         self._begin(Parts(plan, world.face(vec), world, {}), vec)
-        self._check_room()
+        self._has_room = check_ready(self._loop)
 
     def _begin(self, parts: Parts, env: VecEnv) -> None:
         self.plan, self.face, self.world = parts.plan, parts.face, parts.world
@@ -106,13 +104,7 @@ class Agent:
             self._scores = parts.state["scores"]["scores"].cpu().numpy()
         self._acting = Acting()
         self._was_loaded = self._has_learned = self._has_room = False
-        self._loop = self.plan.loop(self._env)
-
-    def _check_room(self) -> None:
-        """Of a replay that is about to be filled; who only acts never fills one."""
-        if not self._has_room:
-            check_room(self._loop)
-            self._has_room = True
+        self._loop: Loop = self.plan.loop(self._env)
 
     # --- what it is -----------------------------------------------------------------------------
 
@@ -182,7 +174,7 @@ class Agent:
             checkpoint_every: Steps of a member between two checkpoints; None is every minute.
             log_every: Environment steps of a member between two reports; None is 200 in a run.
         """
-        self._check_room()
+        self._has_room = check_ready(self._loop, has_room=self._has_room)
         target = self._target(steps)
         checked_count("checkpoint_every", checkpoint_every)
         log_every = checked_count("log_every", log_every) or max(1000, target // 200)
@@ -298,8 +290,7 @@ class Agent:
     def member(self, member: int, env: Any = None) -> Agent:
         """One member as an agent of its own, with what it has learned but without its memory.
 
-        An environment that was handed over made, and is the only one, stays this agent's: when the
-        member plays there, training here goes on with new episodes.
+        An only environment stays this agent's, which begins new episodes once a member plays there.
 
         Args:
             member: Its number.
@@ -308,13 +299,8 @@ class Agent:
         plan = self.plan.of_member(checked_member(member, len(self.seeds)))
         plan = replace(plan, total_steps=None, target_steps=None)
         world, face = self.world.handed(env), self.face
-        vec: VecEnv
-        if env is None:
-            make = partial(world.vec, plan.seeds, plan.num_envs)
-            is_lent = world.is_alone(1, plan.num_envs)
-            spec, obs_spec = self._env.spec, self._env.obs_spec
-            vec = LateEnv(1, plan.num_envs, spec, obs_spec, make, is_lent=is_lent)
-        else:
+        vec: VecEnv = lent(plan, world, self._env)
+        if env is not None:
             plan, vec = placed(plan, world, face)
             face = world.face(vec)
         state = member_state(self._loop.state_dict(), member, plan.num_envs)
@@ -404,8 +390,7 @@ class Agent:
     def close(self) -> None:
         """Lets go of the environment; the agent can still predict, be saved and be exported.
 
-        One that a member has from the agent it was taken of (`member`, `best`) stays open.
+        What is saved then goes on as exactly as before. A member leaves an only environment open.
         """
-        self._env.close()
-        self._env = self._loop.env = LateEnv.closed(self._env)
-        self._loop.in_episodes = False
+        self._env = self._loop.env = late = closed(self._env, keep=self._loop.in_episodes)
+        self._loop.in_episodes = late.can_snapshot

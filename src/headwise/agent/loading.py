@@ -101,6 +101,21 @@ def placed(
     return replace(plan, num_envs=vec.num_slots), vec
 
 
+def lent(plan: Plan, world: World, env: VecEnv) -> LateEnv:
+    """The environment of a member on its own, made when it is needed.
+
+    If there is only one, it is that of the agent which the member is of.
+    """
+    return LateEnv(
+        len(plan.seeds),
+        plan.num_envs,
+        env.spec,
+        env.obs_spec,
+        lambda: world.vec(plan.seeds, plan.num_envs),
+        is_lent=world.is_alone(len(plan.seeds), plan.num_envs),
+    )
+
+
 def _goes_on(vec: VecEnv, state: State, changed: str, *, elsewhere: bool) -> bool:
     """Whether the environment can go on with the episodes that it was saved in.
 

@@ -65,14 +65,14 @@ def main(argv: Sequence[str]) -> int:
     stopped = cut = False
     try:
         for episode in range(given.episodes):
-            total, over = 0.0, False
-            for frame, reward, over in played(agent, env, given, given.seed + episode):
+            total = 0.0
+            for frame, reward, last in played(agent, env, given, given.seed + episode):
                 show(frame)
                 total += reward
                 if len(frames) >= given.max_frames:
+                    cut = not last
                     break
             returns.append(total)
-            cut = not over
             if len(frames) >= given.max_frames:
                 break
     except KeyboardInterrupt:  # enough seen
