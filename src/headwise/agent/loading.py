@@ -127,6 +127,8 @@ def _goes_on(vec: VecEnv, state: State, changed: str, *, elsewhere: bool) -> boo
     """
     if "env" not in state or not vec.can_snapshot:
         return False
+    if "snapshot" not in state["env"]:  # a forged file, which is said when it is loaded
+        return True
     snapshot = state["env"]["snapshot"].cpu().numpy().tobytes()
     if not changed and isinstance(vec, ForeignVecEnv):
         changed = vec.made_otherwise(snapshot)
