@@ -233,6 +233,7 @@ FORGERIES = {
     "a settings list": lambda i: i["env"].update(settings=[1]),
     "other heads": lambda i: i["face"]["spec"].update(names=["a"]),
     "negative steps": lambda i: i["plan"].update(total_steps=-5),
+    "no target": lambda i: i["plan"].update(target_steps="far"),
 }
 
 

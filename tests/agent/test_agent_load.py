@@ -335,6 +335,36 @@ def test_settings_can_be_others_to_fine_tune(algo, tmp_path):
     assert hw.Agent.load(tmp_path / "x.zip").plan.config.lr == trained.plan.config.lr
 
 
+@pytest.mark.parametrize("before", [0.0, 0.5])
+def test_the_weight_of_a_penalty_can_be_another(before, tmp_path):
+    """It adapts as it learns, so a checkpoint keeps it; who asks for another gets it."""
+    x = tmp_path / "x.zip"
+    kept = saved(x, Robot, kl_coef=before).loop.algorithm.kl_coef
+    assert torch.equal(hw.Agent.load(x, env=Robot).loop.algorithm.kl_coef, kept)
+    assert torch.equal(hw.Agent.load(x, env=Robot, lr=1e-5).loop.algorithm.kl_coef, kept)
+    agent = hw.Agent.load(x, env=Robot, kl_coef=3.0)
+    assert agent.loop.algorithm.kl_coef.tolist() == [3.0]
+    agent.learn(80, progress=False)
+    # While nothing moves it shrinks with each of two minibatches of two rollouts.
+    assert agent.loop.algorithm.kl_coef.item() == pytest.approx(3.0 / 1.5**4)
+
+
+@pytest.mark.parametrize(
+    ("algo", "setting", "same", "other"),
+    [
+        ("sac", "first_temperature", 0.2, 0.9),
+        ("sac", "policy_gain", 2.0**0.5, 0.1),
+        ("ppo", "policy_gain", 0.01, 0.1),
+        ("ppo", "critic_orthogonal", True, False),
+    ],
+)
+def test_how_learning_begins_cannot_be_said_later(algo, setting, same, other, tmp_path):
+    saved(tmp_path / "x.zip", Robot, algo)
+    hw.Agent.load(tmp_path / "x.zip", env=Robot, **{setting: same})
+    with pytest.raises(hw.ConfigError, match=f"has begun already; got {setting}"):
+        hw.Agent.load(tmp_path / "x.zip", env=Robot, **{setting: other})
+
+
 def test_a_smaller_replay_or_rollout_is_no_obstacle(tmp_path):
     saved(tmp_path / "x.zip", Robot, "dqn")
     agent = hw.Agent.load(tmp_path / "x.zip", env=Robot, replay=40, n_step=2)
@@ -359,23 +389,6 @@ def test_settings_that_cannot_be_changed(settings, words, tmp_path):
     saved(tmp_path / "x.zip", Robot)
     with pytest.raises(hw.ConfigError, match=words):
         hw.Agent.load(tmp_path / "x.zip", env=Robot, **settings)
-
-
-# --- closing --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("env", [Robot, "HybridShoot", Robot()], ids=["class", "ours", "instance"])
-def test_an_agent_that_was_closed_can_be_saved_and_go_on(env, tmp_path):
-    agent = hw.Agent("dqn", env, hidden=(8,), bins=3, warmup=16).learn(80, progress=False)
-    agent.close()
-    for _ in range(2):
-        with pytest.raises(hw.EnvError, match=r"was closed.*Agent\.load\(path\)"):
-            agent.learn(20, progress=False)
-    agent.predict(np.zeros(agent.face.obs_spec.size))
-    agent.save(tmp_path / "x.zip")
-    again = hw.Agent.load(tmp_path / "x.zip", env=None if isinstance(env, str) else Robot)
-    assert again.learn(32, progress=False).steps >= 112
-    agent.close()
 
 
 # --- earlier versions -----------------------------------------------------------------------------

@@ -18,6 +18,16 @@ def rows(first, count, members=2):
     return {name: numbers.expand(members, -1).unsqueeze(-1).clone() for name in NAMES}
 
 
+def test_masks_may_come_and_go():
+    """Where none were given, everything is legal."""
+    past, mask = OfflineRows(10), torch.zeros(2, 3, 1, 4, dtype=torch.bool)
+    past.add(rows(0, 3))
+    past.add(rows(3, 3) | {"legal": mask})
+    past.add(rows(6, 3))
+    assert past.rows["legal"].shape == (2, 9, 1, 4)
+    assert past.rows["legal"].all(-1)[0, :, 0].tolist() == [True] * 3 + [False] * 3 + [True] * 3
+
+
 def test_the_latest_rows_are_kept():
     past = OfflineRows(5)
     past.add(rows(0, 3))

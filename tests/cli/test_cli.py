@@ -94,6 +94,26 @@ def test_play_records_mp4(run, tmp_path):
     assert video.stat().st_size > 1000
 
 
+@pytest.mark.parametrize("frames", [1, 5, 10_000])
+def test_play_ends_where_the_video_does(frames, tmp_path, capsys):
+    """With the returns of what was played: 3 episodes of CartPole, or less."""
+    words = "--env CartPole-v1 --steps 8 --seeds 1 --num-envs 2 --hidden 8 --device cpu"
+    folder, video = str(tmp_path / "x"), str(tmp_path / "x.gif")
+    assert main(["train", *words.split(), "--no-progress", "--out", folder]) == 0
+    capsys.readouterr()
+    words = ["--record", video, "--episodes", "3", "--max-frames", str(frames)]
+    assert main(["play", folder, *words]) == 0
+    shown, told = capsys.readouterr().out.splitlines()
+    if frames == 10_000:
+        assert told.count(",") == 2
+        assert "episodes" not in told
+        return
+    assert shown.startswith(f"{frames} frames")
+    # The first frame is before the first step, each of which earns 1.
+    cut = "(1 of 3 episodes, the last one cut off: --max-frames is reached)"
+    assert told == f"returns: {frames - 1} {cut}"
+
+
 def test_play_stops_with_control_c_and_keeps_what_it_saw(run, tmp_path, monkeypatch, capsys):
     import headwise.cli.play as play
 

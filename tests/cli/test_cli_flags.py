@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 import headwise as hw
-from headwise.cli import main
+from headwise.cli import COMMANDS, main
 from headwise.cli.flags import asked, words_by_flag
 from headwise.cli.train_flags import parse, seeds_of
 from headwise.cli.values import parse_pairs
@@ -24,6 +24,16 @@ def test_the_help_of_train_shows_the_settings_of_what_is_trained(capsys):
     for flag in ("--target-entropy", "--mixer-width", "--seeds", "--steps"):
         assert flag in text
     assert "--clip" not in text  # that is ppo's
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "study run", "train --algo sac"])
+def test_a_short_word_for_help(command, capsys):
+    texts = []
+    for word in ("--help", "-h"):
+        with pytest.raises(SystemExit, match="0"):
+            main([*command.split(), word])
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] != ""
 
 
 def test_flags_are_the_settings_of_the_dataclasses():

@@ -41,6 +41,29 @@ def test_what_a_machine_lacks_is_said(tmp_path, capsys, monkeypatch):
     assert missing in " ".join(capsys.readouterr().out.split())
 
 
+def test_the_faster_device_is_found_before_it_is_asked_for_its_products(
+    tmp_path, capsys, monkeypatch
+):
+    learned(tmp_path / "x")
+    monkeypatch.setattr(bench, "training_rate", lambda *given: float(given[-1] == "cpu"))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    evaluate = ["eval", str(tmp_path / "x"), "--episodes", "1"]
+    measure = ["bench", "--seconds", "0.001", "--slots", "8", "--seeds", "1"]
+    for command in (evaluate, measure):
+        for products in ([], ["--products", "tf32"]):
+            assert main([*command, "--device", "auto", *products]) == 0
+            said = capsys.readouterr()
+            missing = "only GPUs have them, and this is cpu" in " ".join(
+                (said.out + said.err).split()
+            )
+            assert missing == bool(products)
+        with pytest.raises(SystemExit, match="0"):
+            main([*command, "--help"])
+        assert "cpu, cuda, or auto" in " ".join(capsys.readouterr().out.replace("│", "").split())
+        assert main([*command, "--device", "warp"]) == 2
+        assert "allowed: auto, cpu, and cuda" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [["train"], ["eval", "x"], ["bench"], ["study", "run", "x"]])
 def test_other_words_are_refused(command, capsys):
     with pytest.raises(SystemExit) as ended:

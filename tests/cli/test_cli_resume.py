@@ -126,3 +126,12 @@ def test_the_hint_of_a_longer_run_repeats_its_length(run, monkeypatch, capsys):
     assert resume(run, "--steps", "4000", "--stop-at", "1") == 130
     assert f"--resume {shlex.quote(str(run))} --steps 4000 --stop-at 1" in capsys.readouterr().err
     assert 64 < steps_in(run) < 4000
+
+
+def test_a_longer_run_that_was_killed_goes_on_to_its_length(run, monkeypatch):
+    """Also if nobody repeats it: the checkpoint knows what it was to become."""
+    monkeypatch.setattr("headwise.cli.train.StopOnScore", pressed(1))
+    assert resume(run, "--steps", "4000", "--stop-at", "1") == 130
+    monkeypatch.undo()
+    assert resume(run) == 0
+    assert steps_in(run) == 4000

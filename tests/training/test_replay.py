@@ -4,7 +4,7 @@ import torch
 
 from headwise.algorithms.base import Acted
 from headwise.population import Keys, Stream
-from headwise.training.replay import Replay
+from headwise.training.replay import Replay, way_to_draw
 from headwise.training.transition import Transition
 
 GAMMA = torch.tensor([0.5, 0.1])
@@ -213,6 +213,32 @@ def test_masks_of_the_last_successor_come_along():
         assert batch.next_legal[0, row, 0].nonzero().item() == start + 1
 
 
+MASK = torch.tensor([[True, False, True]]).expand(2, 1, 1, 3)
+
+
+@pytest.mark.parametrize("n_step", [1, 2])
+@pytest.mark.parametrize("gaps", [(), (0,)])
+def test_masks_may_come_and_go(n_step, gaps):
+    """Where none were given, everything is legal: before the first ones, and after the last."""
+    replay = Replay(9, 1, n_step)
+    for t in range(9):
+        replay.add(step(t, legal=MASK if 3 <= t < 6 else None))
+        if gaps:
+            replay.add(step(99, invalid=gaps))
+    batch = drawn(replay)
+    assert seen(batch) == list(range(9 - n_step + 1))
+    masked = (batch.obs[..., 0] >= 3) & (batch.obs[..., 0] < 6)
+    assert (batch.legal[masked] == torch.tensor([True, False, True])).all()
+    assert batch.legal[~masked].all()
+    other = Replay(9, 1, n_step)
+    other.add(step(0, legal=MASK))
+    plain = Replay(9, 1, n_step)
+    for t in range(4):
+        plain.add(step(t))
+    other.load_state_dict(plain.state_dict())
+    assert drawn(other).legal.all()
+
+
 @pytest.mark.parametrize("steps", [2, 5, 9])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_what_is_kept_goes_into_a_fresh_replay(steps, gaps):
@@ -246,3 +272,23 @@ def test_the_largest_uniform_number_draws_the_last_slot_and_row():
         replay.add(step(t, slots=3))
     most = torch.full((2, 1, 2), 1.0 - 2.0**-24)  # times 3 it rounds to 3
     assert replay.sample(most, GAMMA).obs.flatten().tolist() == [9.0, 9.0]
+
+
+def test_wide_rows_are_gathered_where_a_kernel_would_be_too_large():
+    """An Atari stack is 84 x 84 x 4 numbers, twice: a tile of 16 such rows is 2**20."""
+    assert way_to_draw("cuda", 2 * 9 + 4 + 3) == "kernel"
+    assert way_to_draw("cuda", 4096) == "kernel"
+    assert way_to_draw("cuda", 4097) == "gather"
+    assert way_to_draw("cuda", 2 * 84 * 84 * 4 + 1 + 3) == "gather"
+    assert way_to_draw("cpu", 2 * 84 * 84 * 4 + 1 + 3) == "compiled"
+    assert way_to_draw("mps", 25) == "gather"
+
+
+def test_gathering_draws_the_same(monkeypatch):
+    replay = Replay(8, 2)
+    for t in range(5):
+        replay.add(step(t, slots=2, terminated=(t % 2,)))
+    compiled = drawn(replay)
+    monkeypatch.setattr("headwise.training.replay.way_to_draw", lambda *_: "gather")
+    for name, x in compiled._asdict().items():
+        assert x is None or torch.equal(x, getattr(drawn(replay), name)), name

@@ -133,3 +133,17 @@ def test_this_machine_has_some_memory():
 def test_rollouts_are_not_asked(monkeypatch):
     monkeypatch.setattr(replay_room, "memory_of", lambda device: 1)
     small_agent("ppo", Camera)
+
+
+def test_who_only_acts_needs_no_room(monkeypatch, tmp_path):
+    """A policy goes to a small computer, with a replay that would not fit there."""
+    agent = small_agent("dqn", Camera, replay=300, num_envs=3)
+    agent.save(tmp_path / "all.zip")
+    monkeypatch.setattr(replay_room, "memory_of", lambda device: 10**5)
+    for one in (agent.best(), hw.Agent.load(tmp_path / "all.zip", env=Camera)):
+        one.predict(np.zeros((32, 32), np.uint8))
+        one.evaluate(1)
+        for _ in range(2):
+            with pytest.raises(hw.ConfigError, match="can never fit into memory"):
+                one.learn(30, progress=False)
+        assert one.steps == 0

@@ -52,6 +52,23 @@ def test_masks_are_kept():
     assert rollout.take().legal.shape == (2, 1, 3, 1, 2)
 
 
+def test_masks_may_come_and_go():
+    """Where none were given, everything is legal."""
+    rollout, mask = Rollout(3), torch.zeros(2, 3, 1, 2, dtype=torch.bool)
+    for masked in ((1,), (0, 2)):
+        for t in range(3):
+            told = mask if t in masked else None
+            rollout.add(step(t)._replace(legal=told, next_legal=told))
+        batch = rollout.take()
+        for t in range(3):
+            assert bool(batch.legal[:, t].all()) == (t not in masked)
+            assert bool(batch.next_legal[:, t].any()) == (t not in masked)
+    half = Rollout(3)
+    half.add(step(0))
+    rollout.load_state_dict(half.state_dict())
+    assert rollout.state_dict()["legal"].all()
+
+
 def test_ends_are_kept_apart():
     rollout, one = Rollout(2), step(0)
     one.terminated[0, 0] = True

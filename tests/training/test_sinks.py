@@ -81,6 +81,24 @@ def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(kind, tmp_path)
     assert read(tmp_path / name) == EXPECTED
 
 
+def test_a_full_disk_takes_nothing_from_what_is_written(tmp_path, monkeypatch):
+    """The rows that stay are written before the part they are in is deleted."""
+    write(hw.ParquetSink(tmp_path / "x"), 100, 200, 300)
+    before = read_parquet(tmp_path / "x")
+    sink = hw.ParquetSink(tmp_path / "x")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sink._parquet, "write_table", full)
+        with pytest.raises(OSError, match="No space"):
+            sink.open((3, 8), 200)
+    assert read_parquet(tmp_path / "x") == before
+    sink.open((3, 8), 200)
+    assert sorted({row[0] for row in read_parquet(tmp_path / "x")}) == [100, 200]
+
+
 @pytest.mark.parametrize("kind", [*FILES, "tensorboard"])
 def test_the_numbers_of_another_run_are_noticed(kind, tmp_path):
     make, name, _ = FILES.get(kind, (hw.TensorBoardSink, "x", None))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ import torch
 
 from headwise.agent.acting import Acting
 from headwise.agent.importance import head_importance
-from headwise.agent.late_env import LateEnv
-from headwise.agent.learning import train
-from headwise.agent.loading import load_changed, load_with_env, placed
+from headwise.agent.late_env import closed
+from headwise.agent.learning import check_ready, train
+from headwise.agent.loading import lent, load_changed, load_with_env, placed
 from headwise.agent.place import chosen_device
 from headwise.agent.plan import Plan, checked_member
 from headwise.agent.ship import export_member
@@ -32,7 +31,6 @@ from headwise.training.device import AUTO
 from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, fresh_seeds
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
-from headwise.training.replay_room import check_room
 from headwise.training.sinks.base import Sink
 from headwise.training.threads import training_threads
 
@@ -95,6 +93,7 @@ class Agent:
         if device == AUTO:
             plan = replace(plan, device=chosen_device(plan, world))
         self._begin(Parts(plan, world.face(vec), world, {}), vec)
+        self._has_room = check_ready(self._loop)
 
     def _begin(self, parts: Parts, env: VecEnv) -> None:
         self.plan, self.face, self.world = parts.plan, parts.face, parts.world
@@ -104,9 +103,8 @@ class Agent:
         if "scores" in parts.state:
             self._scores = parts.state["scores"]["scores"].cpu().numpy()
         self._acting = Acting()
-        self._was_loaded = self._has_learned = False
-        self._loop = self.plan.loop(self._env)
-        check_room(self._loop)
+        self._was_loaded = self._has_learned = self._has_room = False
+        self._loop: Loop = self.plan.loop(self._env)
 
     # --- what it is -----------------------------------------------------------------------------
 
@@ -168,7 +166,7 @@ class Agent:
 
         Args:
             steps: Environment steps of each member. The first call also sets what schedules are
-                laid out for. None finishes what a call before began.
+                laid out for. None finishes what the last call began.
             progress: Whether to show speed, time left and returns.
             callbacks: Called with every `Report`; the run stops when one returns True.
             sinks: Where numbers are written.
@@ -176,6 +174,7 @@ class Agent:
             checkpoint_every: Steps of a member between two checkpoints; None is every minute.
             log_every: Environment steps of a member between two reports; None is 200 in a run.
         """
+        self._has_room = check_ready(self._loop, has_room=self._has_room)
         target = self._target(steps)
         checkpoint_every = optional_count("checkpoint_every", checkpoint_every)
         log_every = optional_count("log_every", log_every) or max(1000, target // 200)
@@ -201,19 +200,20 @@ class Agent:
     def _target(self, steps: int | None) -> int:
         """The steps to reach, and the learner laid out for them if nothing has happened yet."""
         if steps is None:
-            if self.plan.total_steps is None:
+            if self.plan.target_steps is None:
                 raise ConfigError(
                     "learn needs a number of steps the first time",
                     got=None,
                     fix="Say learn(100_000).",
                 )
-            return self.plan.total_steps
+            return self.plan.target_steps
         more = checked_count("steps", steps)
         if self.plan.total_steps is None:
             self.plan = replace(self.plan, total_steps=more)
             learned = self._loop.state_dict()  # a member on its own knows something already
             self._loop = self.plan.loop(self._env)
             load_state(self._loop, learned, learner_only=True)
+        self.plan = replace(self.plan, target_steps=self.steps + more)
         return self.steps + more
 
     # --- acting ---------------------------------------------------------------------------------
@@ -294,19 +294,17 @@ class Agent:
     def member(self, member: int, env: Any = None) -> Agent:
         """One member as an agent of its own, with what it has learned but without its memory.
 
+        An only environment stays this agent's, which begins new episodes once a member plays there.
+
         Args:
             member: Its number.
             env: Where it is to learn and to be evaluated, if not where all were trained.
         """
-        plan = replace(
-            self.plan.of_member(checked_member(member, len(self.seeds))), total_steps=None
-        )
+        plan = self.plan.of_member(checked_member(member, len(self.seeds)))
+        plan = replace(plan, total_steps=None, target_steps=None)
         world, face = self.world.handed(env), self.face
-        vec: VecEnv
-        if env is None:
-            make = partial(world.vec, plan.seeds, plan.num_envs)
-            vec = LateEnv(1, plan.num_envs, self._env.spec, self._env.obs_spec, make)
-        else:
+        vec: VecEnv = lent(plan, world, self._env)
+        if env is not None:
             plan, vec = placed(plan, world, face)
             face = world.face(vec)
         state = member_state(self._loop.state_dict(), member, plan.num_envs)
@@ -394,7 +392,9 @@ class Agent:
         )
 
     def close(self) -> None:
-        """Lets go of the environment; the agent can still predict, be saved and be exported."""
-        self._env.close()
-        self._env = self._loop.env = LateEnv.closed(self._env)
-        self._loop.in_episodes = False
+        """Lets go of the environment; the agent can still predict, be saved and be exported.
+
+        What is saved then goes on as exactly as before. A member leaves an only environment open.
+        """
+        self._env = self._loop.env = late = closed(self._env, keep=self._loop.in_episodes)
+        self._loop.in_episodes = late.can_snapshot

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 
+from headwise.agent.late_env import LateEnv
 from headwise.agent.storage import held_steps
 from headwise.algorithms.base import RolloutPlan
 from headwise.errors import CheckpointError
@@ -13,9 +14,29 @@ from headwise.training.callbacks import Callback, Watch
 from headwise.training.checkpoint_saver import Saver
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
+from headwise.training.replay_room import check_room
 from headwise.training.sinks.base import Sink
 
 logger = logging.getLogger("headwise")
+
+
+def check_ready(loop: Loop, *, has_room: bool = False) -> bool:
+    """Refuses to learn without an environment, or without room for the replay.
+
+    Who only acts needs neither, so it is not asked before.
+
+    Args:
+        loop: The run.
+        has_room: Whether the room was asked for before; it is not warned twice.
+
+    Returns:
+        That there is room.
+    """
+    if isinstance(loop.env, LateEnv):
+        loop.env.opened()
+    if not has_room:
+        check_room(loop)
+    return True
 
 
 def train(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from headwise.agent.plan import Plan
 from headwise.agent.storage import Parts, load_parts, load_state
 from headwise.agent.world import World
 from headwise.checks import optional_count
+from headwise.envs.foreign_vec import ForeignVecEnv
 from headwise.envs.types import Reseedable, VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
 from headwise.population import Keys
@@ -23,6 +25,12 @@ from headwise.training.device import AUTO
 from headwise.training.evaluate import fresh_seeds
 from headwise.training.loop import Loop, State
 
+logger = logging.getLogger("headwise")
+
+_FIRST = ("first_temperature", "policy_gain", "critic_orthogonal")
+"""Settings of how learning begins, which change nothing once it has."""
+_KEPT = {"lr": "lr", "actor_lr_scale": "lr", "kl_coef": "kl_coef"}
+"""Settings whose values are in what was learned as well, with the name that they have there."""
 RESUME = 2
 """The purpose of episodes that come after a break."""
 
@@ -42,6 +50,7 @@ def load_with_env(
     elsewhere = env is not None or env_settings is not None
     world = parts.world.handed(env, env_settings)
     plan = parts.plan.changed(settings)
+    _check_late(parts.plan, plan)
     try:
         plan, vec = placed(plan, world, parts.face, num_envs)
     except EnvError as error:
@@ -53,7 +62,8 @@ def load_with_env(
     face = world.face(vec) if elsewhere and world.is_known else parts.face
     state = dict(parts.state)
     same_slots = vec.num_slots == parts.plan.num_envs
-    if not (same_slots and _goes_on(vec, state, elsewhere=elsewhere)):
+    changed = ", ".join(world.changed(parts.world)) if elsewhere else ""
+    if not (same_slots and _goes_on(vec, state, changed, elsewhere=elsewhere)):
         vec = _leave_episodes(vec, world, plan, state)
     if device == AUTO and (faster := chosen_device(plan, world)) != plan.device:
         plan = replace(plan, device=faster)
@@ -92,13 +102,47 @@ def placed(
     return replace(plan, num_envs=vec.num_slots), vec
 
 
-def _goes_on(vec: VecEnv, state: State, *, elsewhere: bool) -> bool:
-    """Whether the environment can go on with the episodes that it was saved in."""
+def lent(plan: Plan, world: World, env: VecEnv) -> LateEnv:
+    """The environment of a member on its own, made when it is needed.
+
+    If there is only one, it is that of the agent which the member is of.
+    """
+    return LateEnv(
+        len(plan.seeds),
+        plan.num_envs,
+        env.spec,
+        env.obs_spec,
+        lambda: world.vec(plan.seeds, plan.num_envs),
+        is_lent=world.is_alone(len(plan.seeds), plan.num_envs),
+    )
+
+
+def _goes_on(vec: VecEnv, state: State, changed: str, *, elsewhere: bool) -> bool:
+    """Whether the environment can go on with the episodes that it was saved in.
+
+    Args:
+        vec: The environment.
+        state: What was saved.
+        changed: The settings that are others than they were.
+        elsewhere: Whether it was handed over, or its settings were.
+    """
     if "env" not in state or not vec.can_snapshot:
+        return False
+    if "snapshot" not in state["env"]:  # a forged file, which is said when it is loaded
+        return True
+    snapshot = state["env"]["snapshot"].cpu().numpy().tobytes()
+    if not changed and isinstance(vec, ForeignVecEnv):
+        changed = vec.made_otherwise(snapshot)
+    if changed:  # the snapshot would bring the old one back
+        logger.warning(
+            "The environment is another one than that trained in (%s): every slot begins a new "
+            "episode.",
+            changed,
+        )
         return False
     if elsewhere:  # it may be another one, which does not know what to make of the snapshot
         try:
-            vec.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
+            vec.restore(snapshot)
         except Exception:
             return False
     return True
@@ -122,11 +166,24 @@ def _leave_episodes(vec: VecEnv, world: World, plan: Plan, state: State) -> VecE
     return world.vec(seeds, plan.num_envs)
 
 
+def _check_late(before: Plan, after: Plan) -> None:
+    """Refuses what would be taken without an effect."""
+    ours, theirs = before.config, after.config
+    late = [n for n in _FIRST if getattr(ours, n, None) != getattr(theirs, n, None)]
+    if late:
+        raise ConfigError(
+            "this says how learning begins, and what was saved has begun already",
+            got=", ".join(late),
+            fix="Leave it out, or train a new agent with it.",
+        )
+
+
 def load_changed(loop: Loop, state: State, settings: Mapping[str, Any]) -> None:
     """Puts a state into a loop whose settings are others than those it was saved with."""
     ours, theirs = loop.algorithm.state_dict(), dict(state["learner"])
-    if {"lr", "actor_lr_scale"} & set(settings):  # optimisers would go back to their old step size
-        theirs |= {name: x for name, x in ours.items() if name.rpartition(".")[2] == "lr"}
+    for setting, kept in _KEPT.items():  # optimisers, say, would go back to their old step size
+        if setting in settings:
+            theirs |= {name: x for name, x in ours.items() if name.rpartition(".")[2] == kept}
     try:
         load_state(loop, state | {"learner": theirs})
     except CheckpointError as error:

@@ -37,7 +37,9 @@ class Plan:
     normalise_reward: bool
     device: str
     total_steps: int | None = None
-    """Environment steps of each member over the whole run, known from the first `learn`."""
+    """Environment steps of each member that schedules are laid out for, by the first `learn`."""
+    target_steps: int | None = None
+    """Environment steps of each member that the last `learn` was to reach."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_envs", checks.checked_count("num_envs", self.num_envs))
@@ -129,6 +131,7 @@ class Plan:
             "normalise_obs": self.normalise_obs,
             "normalise_reward": self.normalise_reward,
             "total_steps": self.total_steps,
+            "target_steps": self.target_steps,
         }
 
     @classmethod
@@ -136,6 +139,8 @@ class Plan:
         """Reads what `to_json` wrote, from a file that may be anything."""
         place = _device(device)
         try:
+            total = form["total_steps"]
+            target = form.get("target_steps", total)  # once every call finished the first one
             factorization = factorizations.get(form["factorization"])
             return cls(
                 config=config_from(algorithms.get(form["algorithm"]), dict(form["settings"])),
@@ -145,7 +150,8 @@ class Plan:
                 normalise_obs=form["normalise_obs"],
                 normalise_reward=form["normalise_reward"],
                 device=place,
-                total_steps=checks.optional_count("total_steps", form["total_steps"]),
+                total_steps=checks.optional_count("total_steps", total),
+                target_steps=checks.optional_count("target_steps", target),
             )
         except (KeyError, TypeError, ValueError, HeadwiseError) as error:
             raise CheckpointError(

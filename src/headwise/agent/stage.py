@@ -30,8 +30,8 @@ def stage(world: World, loop: Loop, seeds: Sequence[int]) -> Iterator[VecEnv]:
         return
     only = loop.env
     assert isinstance(only, Reseedable), "what was handed over"
-    loop.in_episodes = False
     only.reseed(seeds)
+    loop.in_episodes = False
     try:
         yield only
     finally:

@@ -23,6 +23,8 @@ from headwise.errors import CheckpointError, ConfigError, EnvError
 
 logger = logging.getLogger("headwise")
 
+_RUNNING = ("vectorization", "num_threads", "allocate", "autoreset")
+"""Settings that say how an environment is run, and nothing of what happens in it."""
 UNKNOWN = object()
 """Stands for an environment of which a checkpoint does not tell, or must not make."""
 
@@ -206,6 +208,18 @@ class World:
                 ", ".join(lost),
             )
         return making if fits else {}
+
+    def changed(self, before: World) -> list[str]:
+        """The settings that are others than they were, as far as a checkpoint could hold them."""
+        ours, theirs = (world.to_json() for world in (self, before))
+        untold = {*_RUNNING, *ours.get("unsaid", ()), *theirs.get("unsaid", ())}
+        ours, theirs = ours["settings"], theirs["settings"]
+        return [
+            name
+            for name in {**ours, **theirs}
+            if name not in untold
+            and (name in ours, ours.get(name)) != (name in theirs, theirs.get(name))
+        ]
 
     # --- keeping --------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from headwise.population import Draws, Stream, latest_rows, slice_rows, take_rows
 
 _KEPT = ("obs", "raw", "bins", "reward", "next_obs", "terminated", "valid", "legal", "next_legal")
+_MASKS = {"legal", "next_legal"}
 
 PastRows: TypeAlias = Callable[[int, int, int], dict[str, Tensor]]
 """Rows drawn from the past, by (epoch, start, size)."""
@@ -24,14 +25,15 @@ class OfflineRows:
 
     def add(self, rows: dict[str, Tensor]) -> None:
         """Takes in the rows of a rollout."""
-        before = self.rows["obs"].shape[1] if self.rows else 0
-        for name in _KEPT:
-            if name not in rows:
-                continue  # without masks, every option is legal
-            new = rows[name]
-            # Rows of an older checkpoint may have no masks of successors.
-            kept = self.rows.get(name, new.new_ones((new.shape[0], before, *new.shape[2:])))
-            self.rows[name] = latest_rows(kept, new, self.capacity)
+        rows = {name: rows[name] for name in _KEPT if name in rows}
+        if self.rows:  # where there were no masks, every option was legal
+            for one, other in ((rows, self.rows), (self.rows, rows)):
+                for name in _MASKS & one.keys() - other.keys():
+                    shape = (*other["obs"].shape[:2], *one[name].shape[2:])
+                    other[name] = one[name].new_ones(shape)
+        for name, x in rows.items():
+            kept = self.rows.get(name, slice_rows(x, 0, 0))
+            self.rows[name] = latest_rows(kept, x, self.capacity)
 
     def state_dict(self) -> dict[str, Tensor]:
         """All rows kept, each with the member axis first."""

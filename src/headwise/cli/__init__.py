@@ -52,7 +52,7 @@ def _run(words: list[str]) -> int:
 
         sys.stdout.write(f"headwise {__version__}\n")
         return 0
-    name, *rest = words
+    name, *rest = ("--help" if word == "-h" else word for word in words)
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
     command = importlib.import_module(f"headwise.cli.{name}")

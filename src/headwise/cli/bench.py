@@ -32,7 +32,7 @@ class Bench:
     env: str = "HybridShoot"
     """The environment to train in."""
     device: str = "cpu"
-    """Where learners live: cpu or cuda."""
+    """Where learners live: cpu, cuda, or auto, which measures where ppo is faster here."""
     products: Products | None = None
     """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
     setting if not given."""
@@ -44,22 +44,31 @@ def main(argv: Sequence[str]) -> int:
     checked_count("slots", given.slots)
     checked_count("seeds", given.seeds)
     console = Console()
+    device = _device(given)
     table = Table("environment alone", "steps/s", box=None, header_style="bold")
     for name in NATIVE_NAMES:
         table.add_row(env_id(name), f"{env_rate(name, given.slots, given.seconds):,.0f}")
     console.print(table)
     table = Table(
-        f"training, {given.seeds} seeds in {given.env}", "steps/s", box=None, header_style="bold"
-    )
+        f"training, {given.seeds} seeds in {given.env} on {device}", "steps/s", box=None,
+        header_style="bold",
+    )  # fmt: skip
     for algo in ("ppo", "dqn", "sac"):
         with products_as(given.products):
-            rate = training_rate(algo, given.env, given.seeds, given.seconds, given.device)
+            rate = training_rate(algo, given.env, given.seeds, given.seconds, device)
         table.add_row(f"{algo} shared, 16 slots each, default settings", f"{rate:,.0f}")
     console.print(table)
     console.print("Steps of all slots and seeds together.", highlight=False)
-    if missing := not_as_asked(given.products, given.device):
+    if missing := not_as_asked(given.products, device):
         console.print(f"warning: {missing}", highlight=False)
     return 0
+
+
+def _device(given: Bench) -> str:
+    """Where to measure, found once for all algorithms."""
+    from headwise.agent import Agent
+
+    return Agent("ppo", given.env, seeds=given.seeds, device=given.device).plan.device
 
 
 def env_rate(name: str, slots: int, seconds: float) -> float:

@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     """Evaluates as the words of the command line say."""
     given = asked(Eval, argv, "eval")
     agent = load_run(given.run, given.env, given.device, ["headwise", "eval", *argv])
-    if missing := not_as_asked(given.products, given.device):
+    if missing := not_as_asked(given.products, agent.loop.keys.device):
         sys.stderr.write(f"warning: {missing}\n")
     with products_as(given.products):
         found = agent.evaluate(

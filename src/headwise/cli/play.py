@@ -40,7 +40,7 @@ class Play(OfRun):
     seed: int = 0
     """Another number gives other episodes."""
     max_frames: int = 3000
-    """The longest video; what comes after is left out."""
+    """The longest video; what comes after is not played."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -62,16 +62,19 @@ def main(argv: Sequence[str]) -> int:
         window = Window(f"Headwise: {given.run}", rate)
         show = window.show
     returns: list[float] = []
-    stopped = False
+    stopped = cut = False
     try:
         for episode in range(given.episodes):
             total = 0.0
-            for frame, reward in played(agent, env, given, given.seed + episode):
+            for frame, reward, last in played(agent, env, given, given.seed + episode):
                 show(frame)
                 total += reward
                 if len(frames) >= given.max_frames:
+                    cut = not last
                     break
             returns.append(total)
+            if len(frames) >= given.max_frames:
+                break
     except KeyboardInterrupt:  # enough seen
         stopped = True
     finally:
@@ -81,7 +84,11 @@ def main(argv: Sequence[str]) -> int:
     if given.record is not None and frames:
         write_video(given.record, frames, rate)
         sys.stdout.write(f"{len(frames)} frames in {given.record}\n")
-    sys.stdout.write(f"returns: {', '.join(f'{x:.4g}' for x in returns)}\n")
+    told = f"returns: {', '.join(f'{x:.4g}' for x in returns)}"
+    if cut or (len(returns) < given.episodes and not stopped):
+        how = ", the last one cut off" if cut else ""
+        told += f" ({len(returns)} of {given.episodes} episodes{how}: --max-frames is reached)"
+    sys.stdout.write(f"{told}\n")
     return 130 if stopped else 0
 
 
@@ -105,8 +112,8 @@ def check_screen() -> None:
     raise EnvError("there is no screen here", got=driver, fix="Record a video: --record x.gif.")
 
 
-def played(agent: Agent, env: Any, given: Play, seed: int) -> Iterator[tuple[Frame, float]]:
-    """The frames of one episode, each with the reward that led to it."""
+def played(agent: Agent, env: Any, given: Play, seed: int) -> Iterator[tuple[Frame, float, bool]]:
+    """The frames of one episode, each with the reward that led to it and whether it is the last."""
     obs, info = env.reset(seed=seed)
     names, reward, over = agent.face.spec.names, 0.0, False
     member = None if given.member == "best" else given.member
@@ -115,7 +122,7 @@ def played(agent: Agent, env: Any, given: Play, seed: int) -> Iterator[tuple[Fra
         if not isinstance(frame, np.ndarray):
             raise EnvError("this environment draws no pictures", got=type(frame).__name__)
         shares = agent.importance(obs, member=member)
-        yield (frame if shares is None else with_bars(frame, names, shares)), reward
+        yield (frame if shares is None else with_bars(frame, names, shares)), reward, over
         if over:
             return
         action = agent.predict(

@@ -32,7 +32,7 @@ class OfRun:
     """The environment, where the checkpoint cannot say it, or may not: module:id imports a module,
     which is done only if you ask for it here."""
     device: str = "cpu"
-    """Where learners live: cpu or cuda."""
+    """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
 
 
 def checkpoint_of(run: str | os.PathLike[str]) -> Path:

@@ -120,7 +120,7 @@ def wrap(
     coded = partial(EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks)
     if isinstance(first, VectorEnv):
         ports, codec, slots = _vectors(name, first, make, len(seeds), num_slots, autoreset, coded)
-        return ForeignVecEnv(name, ports, seeds, slots, codec, allocate=allocate)
+        return ForeignVecEnv(name, ports, seeds, slots, codec, stepped=first, allocate=allocate)
     if autoreset is not None:
         raise ConfigError(
             "autoreset is for vector environments", got=autoreset, fix="Leave it out."
@@ -137,7 +137,8 @@ def wrap(
         name, one, lambda number: slot(make(), number), len(seeds) * slots, vectorization
     )
     port = Port(vector, FlatReader(one.codec), AutoresetMode.DISABLED, len(seeds))
-    return ForeignVecEnv(name, [port], seeds, slots, one.codec, allocate=allocate)
+    stepped = first if vectorization == "sync" else vector
+    return ForeignVecEnv(name, [port], seeds, slots, one.codec, stepped=stepped, allocate=allocate)
 
 
 TRANSLATING = frozenset(

@@ -17,6 +17,7 @@ from gymnasium import wrappers
 from numpy.typing import NDArray
 
 from headwise.envs.foreign_codec import EnvCodec
+from headwise.envs.foreign_made import Made, in_common, made_as
 from headwise.envs.masks import MASK, MASK_METHOD
 from headwise.errors import EnvError, SpaceError
 
@@ -57,6 +58,9 @@ class Slot(gym.Env[Observation, Any]):
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (codec.obs_spec.size,), np.float32)
         self.metadata = dict(getattr(env, "metadata", {}))
         self.render_mode = getattr(env, "render_mode", None)
+        keeper = self._keeper()
+        self.made: Made = {} if keeper is None else made_as(keeper)
+        """How the environment was made, as far as its state will be kept."""
 
     def render(self) -> Any:
         """Whatever the environment draws."""
@@ -120,6 +124,12 @@ class Slot(gym.Env[Observation, Any]):
         assert keeper is not None, "only what was saved is put back"
         keeper.set_state(state)
         self._set_beside(json.loads(beside))
+
+    @property
+    def stayed(self) -> Made:
+        """What is still as it was when the environment was made."""
+        keeper = self._keeper()
+        return {} if keeper is None else in_common([self.made, made_as(keeper)])
 
     def _keeper(self) -> Any:
         """Who can tell the whole state and go back to it, or None."""

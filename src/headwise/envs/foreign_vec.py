@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headwise.envs.foreign_codec import EnvCodec
+from headwise.envs.foreign_made import difference, in_common
 from headwise.envs.foreign_port import Port
 from headwise.envs.lander_vec import slot_seeds
 from headwise.envs.masks import Legal, check_legal
@@ -22,6 +24,8 @@ _INSTEAD = (
     "learner, call reset() and go on from new episodes."
 )
 _MAGIC = b"headwise/foreign/1\n"
+_users: WeakValueDictionary[int, ForeignVecEnv] = WeakValueDictionary()
+"""Who began the episodes that go on in an object, by its id; whoever is in here keeps it alive."""
 
 
 class ForeignVecEnv:
@@ -36,6 +40,7 @@ class ForeignVecEnv:
         seeds: One seed for each member.
         num_slots: Environment slots of each member.
         codec: What translates observations, actions and masks.
+        stepped: The object that is stepped, or the first of them: others may step it as well.
         allocate: Makes the arrays, for those who want them in pinned memory.
     """
 
@@ -47,9 +52,11 @@ class ForeignVecEnv:
         num_slots: int,
         codec: EnvCodec,
         *,
+        stepped: object,
         allocate: Allocate = np.zeros,
     ) -> None:
         self.name = name
+        self._stepped = getattr(stepped, "unwrapped", stepped)
         self.num_members, self.num_slots = len(seeds), num_slots
         self.codec = codec
         self.spec, self.obs_spec = codec.spec, codec.obs_spec
@@ -87,7 +94,13 @@ class ForeignVecEnv:
         if self._tells_state is None:
             self._tells_state = all(saved is not None for saved in self._saved())
         self._begun = True
+        _users[id(self._stepped)] = self
         return self._batch.obs
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether another has begun episodes in the same object since this one did."""
+        return self._begun and _users.get(id(self._stepped)) is not self
 
     def step(self, action: NDArray[np.float32]) -> StepBatch:
         """One step of every slot, with actions (P, E, H) in the learner's form."""
@@ -133,7 +146,11 @@ class ForeignVecEnv:
         if len(blobs) < self._return.size:
             raise EnvError(f"{self.name} cannot be resumed exactly", fix=_INSTEAD)
         parts = [*blobs, *(np.ascontiguousarray(x).tobytes() for x in self._kept())]
-        header = {"slots": [self.num_members, self.num_slots], "sizes": [len(x) for x in parts]}
+        header = {
+            "slots": [self.num_members, self.num_slots],
+            "sizes": [len(x) for x in parts],
+            "made": in_common(self._attribute("stayed")),
+        }
         return _MAGIC + json.dumps(header).encode() + b"\n" + b"".join(parts)
 
     def restore(self, snapshot: bytes) -> None:
@@ -152,6 +169,16 @@ class ForeignVecEnv:
             vector.set_attr("saved", blobs[rows])
         for array, data in zip(kept, arrays, strict=True):
             array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
+
+    def made_otherwise(self, snapshot: bytes) -> str:
+        """How these were made otherwise than those of a snapshot, in words; nothing if alike.
+
+        A snapshot of an earlier version does not tell, so that nothing is known of it.
+        """
+        made, told = self._attribute("made"), self._header_of(snapshot)[0].get("made")
+        if not made or not isinstance(told, dict):
+            return ""
+        return difference(in_common(made), {n: x for n, x in told.items() if isinstance(x, dict)})
 
     def close(self) -> None:
         """Closes every environment."""
@@ -239,14 +266,11 @@ class ForeignVecEnv:
         return [said for vector in vectors for said in vector.get_attr(name)]
 
     def _parts_of(self, snapshot: bytes) -> list[bytes]:
-        header, _, rest = snapshot.removeprefix(_MAGIC).partition(b"\n")
-        try:
-            told = json.loads(header)
-            slots, sizes = told["slots"], [int(size) for size in told["sizes"]]
-        except (ValueError, TypeError, KeyError):
-            slots, sizes = None, []
+        header, rest = self._header_of(snapshot)
+        sizes: Any = header.get("sizes")
         mine = [self.num_members, self.num_slots]
-        if not snapshot.startswith(_MAGIC) or slots != mine or sum(sizes) != len(rest):
+        whole = isinstance(sizes, list) and all(isinstance(x, int) and x >= 0 for x in sizes)
+        if not whole or header.get("slots") != mine or sum(sizes) != len(rest):
             raise EnvError(
                 f"{self.name}: the snapshot is damaged or of another environment",
                 got=f"{len(snapshot)} bytes",
@@ -254,3 +278,12 @@ class ForeignVecEnv:
             )
         ends = np.cumsum([0, *sizes])
         return [rest[start:stop] for start, stop in pairwise(ends)]
+
+    def _header_of(self, snapshot: bytes) -> tuple[dict[str, Any], bytes]:
+        """What a snapshot says of itself, which is nothing if it is damaged, and all the rest."""
+        told, _, rest = snapshot.removeprefix(_MAGIC).partition(b"\n")
+        try:
+            header = json.loads(told) if snapshot.startswith(_MAGIC) else {}
+        except ValueError:
+            header = {}
+        return (header if isinstance(header, dict) else {}), rest

@@ -42,6 +42,7 @@ class LanderVecEnv:
 
     can_snapshot: ClassVar[bool] = False
     first_legal: ClassVar[None] = None
+    is_taken: ClassVar[bool] = False
 
     def __init__(
         self,

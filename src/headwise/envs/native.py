@@ -31,6 +31,7 @@ class NativeVecEnv:
 
     can_snapshot: ClassVar[bool] = True
     first_legal: ClassVar[None] = None
+    is_taken: ClassVar[bool] = False
 
     def __init__(
         self,

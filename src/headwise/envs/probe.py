@@ -47,6 +47,7 @@ class Probe:
 
     can_snapshot: ClassVar[bool] = True
     first_legal: ClassVar[None] = None
+    is_taken: ClassVar[bool] = False
     spec: ActionSpec = ActionSpec.of([Choice(2)])
     episodes: ClassVar[Episodes] = ((0.0,),)
     """What is observed in each kind of episode, step by step; the kinds take turns."""

@@ -85,6 +85,14 @@ class VecEnv(Protocol):
         """
         return None
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody else has begun episodes in what it steps, so that its own are over.
+
+        That happens to an environment that was handed over made and is the only one there is.
+        """
+        return False
+
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, O)."""
 

@@ -83,8 +83,7 @@ class Loop:
         self.memory = memory_for(algorithm.plan, env)
         self.obs: Tensor | None = None
         """What to act on now, as the environment gave it; None before the first episode."""
-        self.in_episodes = False
-        """Whether every slot is in the episode that `obs` is of; if not, new ones begin."""
+        self._in_episodes = False
         self.legal: Tensor | None = None
         """Which options are legal now, for the learner; None means all."""
         self._legal_options = LegalOptions(env.spec, binning.spec, keys.device)
@@ -104,6 +103,15 @@ class Loop:
         self._acted: Acted | None = None
         self._whole = True
         self._quickest = float("inf")  # seconds that a step of the environment took so far
+
+    @property
+    def in_episodes(self) -> bool:
+        """Whether every slot is in the episode that `obs` is of; if not, new ones begin."""
+        return self._in_episodes and not self.env.is_taken
+
+    @in_episodes.setter
+    def in_episodes(self, value: bool) -> None:
+        self._in_episodes = value
 
     def run(self, env_steps: int, watch: Callable[[Loop], bool] | None = None) -> None:
         """Goes on until each member has taken that many environment steps in all.

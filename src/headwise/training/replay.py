@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,13 +14,15 @@ from headwise.errors import CheckpointError
 from headwise.population import along, take_rows
 from headwise.population.warps import warps_for
 from headwise.training.replay_slots import arranged, fits
-from headwise.training.transition import Transition
+from headwise.training.transition import MASKS, Transition, untold_masks
 
 _ROWS = 16  # that a program of the kernel draws
 _NUMBERS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
-_MASKS = ("legal", "next_legal")
 _FLAGS = ("terminated", "truncated")
 _SEEN = ("obs", "next_obs")
+WIDEST = 4096
+"""Numbers of a transition up to which a kernel draws it: a tile of 16 such rows is 2**16, and far
+larger ones no compiler of kernels takes."""
 LARGE = 1024
 """Numbers of an observation from which it is worth to keep bytes as bytes."""
 
@@ -90,11 +93,13 @@ class Replay:
     def write(self, step: Transition) -> None:
         """The part of `add` that works on tensors, for captured code."""
         parts = step.parts()
-        parts = {name: parts[name] for name in (*_NUMBERS, *_MASKS) if name in parts}
+        parts = {name: parts[name] for name in (*_NUMBERS, *MASKS) if name in parts}
         if not self._tensors:
             self._allocate(parts)
+        self._hold_masks(parts)
+        parts |= untold_masks(parts, self._tensors)
         if self._store.device.type == "cuda":
-            masks = {name: x for name, x in parts.items() if name in _MASKS}
+            masks = {name: x for name, x in parts.items() if name in MASKS}
             self._write_where_valid(masks, step.valid)  # before the kernel moves the cursors on
             self._write_kernel(step)
             self._even = False
@@ -144,9 +149,10 @@ class Replay:
     def sample(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """Rows (P, B, ...) from uniforms (P, B, 2) and the members' discounts (P,)."""
         if self.n_step == 1 and not self._beside():
-            if self._store.device.type == "cuda":
+            way = way_to_draw(self._store.device.type, self._store.shape[-1])
+            if way == "kernel":
                 return self._draw_kernel(uniform, gamma)
-            if self._store.device.type == "cpu":
+            if way == "compiled":
                 return self._draw_compiled(uniform, gamma)
         slot = (uniform[..., 0] * self.num_slots).long()
         count, following = self._count.gather(-1, slot), self._next.gather(-1, slot)
@@ -264,12 +270,14 @@ class Replay:
                 raise CheckpointError(f"the cursors {name!r} of the memory point outside of it")
         if not fits(state, self.rows, self.num_slots):
             state = arranged(state, self.rows, self.num_slots)
-        kept = {name: state[name] for name in (*_NUMBERS, *_MASKS) if name in state}
+        kept = {name: state[name] for name in (*_NUMBERS, *MASKS) if name in state}
         if not self._tensors:
             self._allocate({name: x[:, 0] for name, x in kept.items()})
         self._widen_for(kept)
         for name, x in kept.items():
             self._tensors[name][:, : x.shape[1]].copy_(x)
+        for name in untold_masks(kept, self._tensors):
+            self._tensors[name].fill_(True)
         self._next.copy_(state["next"])
         self._count.copy_(state["count"])
         self._steps, self._even = int(state["steps"][0]), bool(state["even"].all())
@@ -286,13 +294,22 @@ class Replay:
             column += math.prod(shape)
         self._store = _zeros((*ring, column), torch.float32, obs.device)
         self._tensors = self._split(self._store)
-        for name in (*(_SEEN if apart else ()), *_MASKS):
+        for name in (*(_SEEN if apart else ()), *MASKS):
             if name in parts:
                 kind = torch.uint8 if name in _SEEN else parts[name].dtype
                 shape = (*ring, *parts[name].shape[2:])
                 self._tensors[name] = _zeros(shape, kind, obs.device)
         self._next = torch.zeros(obs.shape[:2], dtype=torch.long, device=obs.device)
         self._count = torch.zeros_like(self._next)
+
+    def _hold_masks(self, parts: dict[str, Tensor]) -> None:
+        """Makes room for masks that come now and did not before, when everything was legal."""
+        ring, filled = tuple(self._store.shape[:3]), min(self._steps, self.rows)
+        for name in MASKS:
+            if name in parts and name not in self._tensors:
+                shape = (*ring, *parts[name].shape[2:])
+                self._tensors[name] = _zeros(shape, torch.bool, self._store.device)
+                self._tensors[name][:, :filled] = True
 
     def _widen_for(self, parts: dict[str, Tensor]) -> None:
         """Keeps observations as numbers from now on, if these are no bytes."""
@@ -314,6 +331,13 @@ class Replay:
             self._next,
             torch.arange(slots, device=device).expand(members, slots),
         )
+
+
+def way_to_draw(device: str, width: int) -> Literal["kernel", "compiled", "gather"]:
+    """How single steps without masks are drawn on a kind of device, by the numbers of each."""
+    if device == "cuda":
+        return "kernel" if width <= WIDEST else "gather"
+    return "compiled" if device == "cpu" else "gather"
 
 
 def _zeros(shape: tuple[int, ...], kind: torch.dtype, device: torch.device) -> Tensor:

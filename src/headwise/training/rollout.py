@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from headwise.algorithms.base import RolloutBatch
-from headwise.training.transition import Transition
+from headwise.training.transition import MASKS, Transition, untold_masks
 
 
 class Rollout:
@@ -37,6 +37,10 @@ class Rollout:
         parts = step.parts()
         if not self._tensors:
             self._tensors = {name: self._empty(x) for name, x in parts.items()}
+        for name in MASKS:
+            if name in parts and name not in self._tensors:  # till now, everything was legal
+                self._tensors[name] = self._empty(parts[name]).fill_(True)
+        parts |= untold_masks(parts, self._tensors)
         if step.obs.device.type == "cpu":
             for name, x in parts.items():
                 self._tensors[name][:, self.size].copy_(x)
@@ -84,6 +88,8 @@ class Rollout:
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
         self.size = 0
+        for name in untold_masks(state, self._tensors):
+            self._tensors[name].fill_(True)
         for name, x in state.items():
             if name not in self._tensors:
                 shape = (x.shape[0], self.length, *x.shape[2:])

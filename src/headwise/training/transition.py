@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from headwise.algorithms.base import Acted
+
+MASKS = ("legal", "next_legal")
+"""The parts of a step that an environment may give or not."""
 
 
 class Transition(NamedTuple):
@@ -38,3 +43,13 @@ class Transition(NamedTuple):
         if self.legal is not None and self.next_legal is not None:
             named |= {"legal": self.legal, "next_legal": self.next_legal}
         return named | {f"extra_{name}": x for name, x in self.acted.extra.items()}
+
+
+def untold_masks(parts: Mapping[str, Tensor], held: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Masks that allow everything, of a step without any, where memory (P, N, E, ...) has them.
+
+    So it is if an agent goes on in an environment that gives none. Options that a head does not
+    have are left out by the learner, whatever a mask says of them.
+    """
+    untold = (name for name in MASKS if name in held and name not in parts)
+    return {name: torch.ones_like(held[name][:, 0]) for name in untold}

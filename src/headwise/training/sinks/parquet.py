@@ -44,9 +44,9 @@ class ParquetSink:
             kept = table.filter(self._arrow.compute.field("step") <= step)
             if len(kept) == len(table):
                 continue
-            part.unlink()
-            if len(kept):
+            if len(kept):  # under a name of its own, since its last step is another
                 self._write(kept)
+            part.unlink()  # last: whoever is stopped here has all rows, and does this once more
 
     def write(self, report: Report) -> None:
         """Takes one report."""
