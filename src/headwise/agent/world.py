@@ -92,10 +92,10 @@ class World:
 
     def face(self, env: VecEnv) -> Face:
         """How the environment itself speaks."""
-        if not self.is_ours:
-            assert isinstance(env, ForeignVecEnv)
+        if isinstance(env, ForeignVecEnv):  # it may be registered by a name of Headwise too
             codec = env.codec
             return Face(codec.observation_space, codec.action_space, **codec.settings)
+        assert self.is_ours
         name = plain_name(self.env)
         if env_id(name) not in gym.registry:
             return Face.plain(env.spec, env.obs_spec)
