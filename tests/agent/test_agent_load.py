@@ -353,7 +353,6 @@ def test_a_smaller_replay_or_rollout_is_no_obstacle(tmp_path):
         ({"hidden": (9,)}, "what was learned does not fit these settings; got hidden"),
         ({"learning_rate": 0.1}, "unknown setting"),
         ({"lr": -1.0}, "out of range"),
-        ({"seeds": 3}, "unknown setting"),
         ({"num_envs": 0}, "num_envs must be a count"),
         ({"env_settings": [1]}, "env_settings must be a dict"),
     ],
@@ -362,6 +361,24 @@ def test_settings_that_cannot_be_changed(settings, words, tmp_path):
     saved(tmp_path / "x.zip", Robot)
     with pytest.raises(hw.ConfigError, match=words):
         hw.Agent.load(tmp_path / "x.zip", env=Robot, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"seeds": 3}, r"seeds is fixed in a checkpoint; got 3\. .*best\(\), or \.member\(2\)"),
+        ({"factorization": "ar"}, "factorization is fixed in a checkpoint; got ar.*new Agent"),
+        ({"view": "discrete"}, "view is fixed .* heads .*new Agent"),
+        ({"normalise_obs": True}, "normalise_obs is fixed .*new Agent"),
+        ({"normalise_reward": True}, "normalise_reward is fixed .*new Agent"),
+        ({"num_env": 3}, "Did you mean 'num_envs'"),
+    ],
+)
+def test_what_a_checkpoint_settles_is_said_so(settings, words, tmp_path):
+    saved(tmp_path / "x.zip", Robot)
+    with pytest.raises(hw.ConfigError, match=words) as error:
+        hw.Agent.load(tmp_path / "x.zip", env=Robot, **settings)
+    assert "seeds," not in str(error.value)  # which cannot be set here
 
 
 # --- another environment of its kind, or not ------------------------------------------------------

@@ -27,17 +27,15 @@ from headwise.checks import checked_count, checked_seed, optional_count
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
+from headwise.registry import known_keywords
 from headwise.training.callbacks import Callback
 from headwise.training.device import AUTO
-from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, fresh_seeds
+from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, evaluation_seeds
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
 from headwise.training.replay_room import check_room
 from headwise.training.sinks.base import Sink
 from headwise.training.threads import training_threads
-
-_EVALUATE = 1
-"""The purpose of episodes to be measured in."""
 
 
 class Agent:
@@ -149,6 +147,7 @@ class Agent:
 
     # --- learning -------------------------------------------------------------------------------
 
+    @known_keywords
     def learn(
         self,
         steps: int | None = None,
@@ -257,6 +256,7 @@ class Agent:
     def _who(self, member: int | None) -> int:
         return self.best_member if member is None else checked_member(member, len(self.seeds))
 
+    @known_keywords
     def evaluate(
         self,
         episodes: int = 20,
@@ -280,7 +280,7 @@ class Agent:
         episodes = checked_count("episodes", episodes)
         max_steps = optional_count("max_steps", max_steps)
         number = checked_seed(seed, "seed")
-        loop, seeds = self._loop, fresh_seeds(self._loop.keys, _EVALUATE, number)
+        loop, seeds = self._loop, evaluation_seeds(self._loop.keys, number)
         with (
             training_threads(len(self.seeds), loop.keys.device),
             stage(self.world, loop, seeds) as env,

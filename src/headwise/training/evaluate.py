@@ -231,6 +231,11 @@ class Player:
         return alone
 
 
+def evaluation_seeds(keys: Keys, number: int) -> list[int]:
+    """Seeds of environments to be measured in, one for each member; another number gives others."""
+    return fresh_seeds(keys, 1, number)
+
+
 def fresh_seeds(keys: Keys, purpose: int, number: int) -> list[int]:
     """Seeds of environments that no training ever uses, one for each member.
 
