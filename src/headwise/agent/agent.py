@@ -275,7 +275,7 @@ class Agent:
             deterministic: Whether the best action is taken, or one drawn from the policy.
             seed: Another number gives other episodes.
             max_steps: The longest episode: what it has earned by then counts. None waits for its
-                end, and warns after 100,000 steps.
+                end. Every half minute a line says how many have ended.
         """
         episodes = checked_count("episodes", episodes)
         max_steps = optional_count("max_steps", max_steps)
