@@ -503,6 +503,27 @@ def test_an_agent_that_was_closed_can_be_saved_and_go_on(env, tmp_path):
     agent.close()
 
 
+# --- what a member knew before --------------------------------------------------------------------
+
+
+def test_a_member_says_for_how_long_it_was_trained(tmp_path):
+    agent = saved(tmp_path / "x.zip", Robot, seeds=2)
+    assert ", steps=80; " in repr(agent)
+    alone = agent.member(1)
+    assert ", steps=0 after 80; " in repr(alone)
+    alone.learn(40, progress=False).save(tmp_path / "y.zip")
+    again = hw.Agent.load(tmp_path / "y.zip", env=Robot)
+    assert ", steps=40 after 80; " in repr(again)
+    assert ", steps=0 after 120; " in repr(again.best())
+    found = read_checkpoint(tmp_path / "y.zip")
+    for wrong in ("many", -1, 0.5):
+        write_checkpoint(
+            tmp_path / "z.zip", found._replace(info=found.info | {"steps_before": wrong})
+        )
+        with pytest.raises(hw.CheckpointError, match="what it was trained for"):
+            hw.Agent.load(tmp_path / "z.zip")
+
+
 # --- earlier versions -----------------------------------------------------------------------------
 
 
@@ -510,7 +531,11 @@ def test_a_checkpoint_of_an_earlier_version_is_loaded(tmp_path):
     """It said nothing of what had no id, counted ticks, and could leave out the memory."""
     saved(tmp_path / "x.zip", Robot, "dqn", view="discrete")
     found = read_checkpoint(tmp_path / "x.zip")
-    info = {n: x for n, x in found.info.items() if n not in ("masks", "format", "entries")}
+    info = {
+        n: x
+        for n, x in found.info.items()
+        if n not in ("masks", "format", "entries", "steps_before")
+    }
     del found.tensors["counters"]["steps"], found.tensors["memory"]
     write_checkpoint(tmp_path / "y.zip", found._replace(info=info | {"env": None}))
     agent = hw.Agent.load(tmp_path / "y.zip", env=Robot)

@@ -97,7 +97,7 @@ class Agent:
     def _begin(self, parts: Parts, env: VecEnv) -> None:
         self.plan, self.face, self.world = parts.plan, parts.face, parts.world
         self._env = env
-        self._gives_masks = parts.gives_masks
+        self._gives_masks, self._steps_before = parts.gives_masks, parts.steps_before
         self._scores: FloatArray | None = None  # of the last evaluation
         if "scores" in parts.state:
             self._scores = parts.state["scores"]["scores"].cpu().numpy()
@@ -140,9 +140,10 @@ class Agent:
 
     def __repr__(self) -> str:
         plan = self.plan
+        before = f" after {self._steps_before:,}" if self._steps_before else ""
         return (
             f"Agent({plan.config.name!r}, factorization={plan.factorization.name!r}, "
-            f"seeds={list(plan.seeds)}, steps={self.steps:,}; {self.face.spec})"
+            f"seeds={list(plan.seeds)}, steps={self.steps:,}{before}; {self.face.spec})"
         )
 
     # --- learning -------------------------------------------------------------------------------
@@ -298,10 +299,8 @@ class Agent:
             member: Its number.
             env: Where it is to learn and to be evaluated, if not where all were trained.
         """
-        plan = replace(
-            self.plan.of_member(checked_member(member, len(self.seeds))), total_steps=None
-        )
-        world, face = self.world.handed(env), self.face
+        plan = self.plan.of_member(checked_member(member, len(self.seeds)))
+        world, face, before = self.world.handed(env), self.face, self._steps_before + self.steps
         vec: VecEnv
         if env is None:
             make = partial(world.vec, plan.seeds, plan.num_envs)
@@ -311,7 +310,7 @@ class Agent:
             face = world.face(vec)
         state = member_state(self._loop.state_dict(), member, plan.num_envs)
         alone = Agent.__new__(Agent)
-        alone._begin(Parts(plan, face, world, state, self.gives_masks), vec)
+        alone._begin(Parts(plan, face, world, state, self.gives_masks, before), vec)
         load_state(alone._loop, state)
         return alone
 
@@ -326,7 +325,8 @@ class Agent:
         state = self._loop.state_dict()
         if self._scores is not None:
             state["scores"] = {"scores": torch.from_numpy(self._scores)}
-        save_parts(path, Parts(self.plan, self.face, self.world, state, self.gives_masks))
+        told = (self.gives_masks, self._steps_before)
+        save_parts(path, Parts(self.plan, self.face, self.world, state, *told))
 
     @classmethod
     def load(

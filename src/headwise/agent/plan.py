@@ -143,13 +143,14 @@ class Plan:
         return Plan.of(config, factorization, seeds, settings, beside=_OF_LOAD, **known)
 
     def of_member(self, member: int) -> Plan:
-        """The plan of one member alone."""
+        """The plan of one member alone, whose run is to begin."""
         own = {
             name: getattr(self.config, name)[member]
             for name in per_member_fields(self.config)
             if isinstance(getattr(self.config, name), tuple)
         }
-        return replace(self, config=replace(self.config, **own), seeds=(self.seeds[member],))
+        config = replace(self.config, **own)
+        return replace(self, config=config, seeds=(self.seeds[member],), total_steps=None)
 
     def to_json(self) -> dict[str, Any]:
         """All of it in numbers, words, lists and dicts."""

@@ -106,8 +106,8 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
         f"Factorizations against each other ({sweep.title})",
         "Each seed's mean score over the tasks that both have, paired by seed. Score: "
         f"{sweep.scale}. p (Holm) is corrected for all {len(rows)} comparisons of the table and "
-        f"decides, with {ENOUGH_SEEDS} seeds at least. Seeds to settle, where it does not: with how "
-        "many the same paired test at the level of all comparisons would show a difference as "
+        f"decides, with {ENOUGH_SEEDS} seeds at least. Seeds to settle, where it does not: with "
+        "how many the same paired test at the level of all comparisons would show a difference as "
         "large as this, with power 0.8.",
         (
             "method", "against", "tasks", "seeds", "steps", "difference", "95 % interval",
