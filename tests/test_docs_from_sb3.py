@@ -9,14 +9,15 @@ from headwise.elsewhere import SB3
 PAGE = (Path(__file__).parents[1] / "docs" / "from-sb3.md").read_text()
 
 
-def test_the_code_runs(tmp_path, monkeypatch):
+def test_the_code_runs(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     assert len(blocks) == 3
     names = {}
     exec("\n".join(blocks), names)
     assert names["action"] in (0, 1)
-    assert hw.Agent.load("pole.zip").steps >= 3_000
+    assert hw.Agent.load("pole.zip").loop.updates > 0
+    assert "Nothing was learned" not in caplog.text
     assert names["agent"].plan.config.minibatch == 64
 
 

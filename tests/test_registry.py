@@ -70,9 +70,54 @@ def test_a_seed_is_not_a_number_of_seeds():
         Agent("ppo", "HybridShoot", seed=3)
 
 
+@pytest.fixture(scope="module")
+def agent():
+    return Agent("ppo", "HybridShoot", hidden=(8,))
+
+
+@pytest.mark.parametrize(
+    ("call", "theirs", "ours"),
+    [
+        ("learn", "total_timesteps", "steps"),
+        ("learn", "callback", "callbacks"),
+        ("learn", "progress_bar", "progress"),
+        ("learn", "verbose", "progress"),
+        ("learn", "log_interval", "log_every"),
+        ("learn", "tensorboard_log", "sinks"),
+        ("evaluate", "n_eval_episodes", "episodes"),
+    ],
+)
+def test_an_argument_of_another_library_gets_ours(call, theirs, ours, agent):
+    words = f"unknown argument of {call}; .*Did you mean '{ours}', which Stable-Baselines3 calls"
+    with pytest.raises(ConfigError, match=words):
+        getattr(agent, call)(**{theirs: 1})
+
+
+def test_a_misspelt_argument_gets_a_suggestion(agent):
+    with pytest.raises(ConfigError, match=r"allowed: .*max_steps.*Did you mean 'episodes'\?"):
+        agent.evaluate(episode=3)
+    with pytest.raises(ConfigError, match="learn goes on where it is called again"):
+        agent.learn(100, reset_num_timesteps=False)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        ("verbose", r"unless progress=False\.$"),
+        ("tensorboard_log", r"learn\(\.\.\., sinks=\[hw.TensorBoardSink"),
+        ("total_timesteps", r"Say it to learn: learn\(100_000\)"),
+        ("steps", r"Say it to learn: learn\(100_000\)"),
+    ],
+)
+def test_what_learn_is_told_is_not_told_to_an_agent(theirs, words):
+    with pytest.raises(ConfigError, match=words):
+        Agent("ppo", "HybridShoot", **{theirs: 1})
+
+
 @pytest.mark.parametrize("row", [*SB3, *CLEANRL], ids=lambda row: f"{row.theirs} {row.ours}")
 def test_every_name_elsewhere_stands_for_something_that_is_here(row):
     run = {"steps", "env", "seeds", "first_seed", "num_envs", "device", "progress", "log"}
+    run |= {"callbacks", "log_every", "sinks", "episodes"}
     settings = {field.name for kind in (PPO, DQN, SAC) for field in fields(kind)}
     assert row.ours in settings | run
     assert row.theirs not in settings or row.theirs == "batch_size"  # which PPO does not have

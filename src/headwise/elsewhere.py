@@ -22,6 +22,7 @@ class Elsewhere(NamedTuple):
 _TIMES = "Ours counts all environments together: n_steps times n_envs."
 _TARGET = "The target follows at every update, by so much."
 _RATIO = "Updates for each environment step of a seed: gradient_steps / (train_freq * n_envs)."
+_SHOWN = "It is shown unless you say False, or --no-progress."
 _SEED = "[3] is the seed 3 alone; 3 is how many."
 
 SB3 = (
@@ -52,8 +53,13 @@ SB3 = (
     Elsewhere("seed", "first_seed", "With --seeds 1 it is trained alone."),
     Elsewhere("seed", "seeds", _SEED),
     Elsewhere("total_timesteps", "steps", "Each seed takes so many."),
-    Elsewhere("verbose", "progress", "--no-progress shows nothing."),
+    Elsewhere("verbose", "progress", _SHOWN),
+    Elsewhere("progress_bar", "progress", _SHOWN),
+    Elsewhere("callback", "callbacks", "They are functions of a Report, in a list."),
+    Elsewhere("log_interval", "log_every", "Ours counts environment steps of a seed."),
+    Elsewhere("tensorboard_log", "sinks", "They are a list: [hw.TensorBoardSink(folder)]."),
     Elsewhere("tensorboard_log", "log", "--log tensorboard writes into the folder of --out."),
+    Elsewhere("n_eval_episodes", "episodes"),
 )
 """Stable-Baselines3's."""
 
@@ -75,6 +81,20 @@ CLEANRL = (
     Elsewhere("cuda", "device", "It is a word: cpu, cuda or auto."),
 )
 """CleanRL's, where they differ from those."""
+
+_SHOW, _STEPS = (
+    "learn shows how it goes, unless progress=False.",
+    "Say it to learn: learn(100_000).",
+)
+AT_LEARN = {
+    "steps": _STEPS,
+    "total_timesteps": _STEPS,
+    "verbose": _SHOW,
+    "progress": _SHOW,
+    "tensorboard_log": "Say it to learn: learn(..., sinks=[hw.TensorBoardSink(folder)]).",
+    "reset_num_timesteps": "learn goes on where it is called again; a new Agent begins anew.",
+}
+"""What is said when an agent is made elsewhere, and to `learn` or to nobody here."""
 
 
 def suggestion(name: str, known: Collection[str]) -> str | None:

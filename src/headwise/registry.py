@@ -3,33 +3,63 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Generic, ParamSpec, TypeVar
 
-from headwise.elsewhere import suggestion
+from headwise.elsewhere import AT_LEARN, suggestion
 from headwise.errors import ConfigError
 
+P = ParamSpec("P")
 T = TypeVar("T")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> ConfigError:
-    """The error for a name that nobody registered, with the known name that may be meant."""
+def unknown(
+    kind: str, name: object, known: Iterable[str], instead: Mapping[str, str] = _NOTHING
+) -> ConfigError:
+    """The error for a name that nobody registered, with the known name that may be meant.
+
+    Args:
+        kind: What it should be the name of.
+        name: What was given.
+        known: All names that there are.
+        instead: What to do instead, as a sentence, for names that stand for none of those.
+    """
     names = sorted(known)
     return ConfigError(
         f"unknown {kind}",
         got=repr(name),
         allowed=", ".join(names) or "none",
-        fix=nearest(str(name), names),
+        fix=nearest(str(name), names, instead),
     )
 
 
-def nearest(name: str, known: Sequence[str]) -> str | None:
+def nearest(name: str, known: Sequence[str], instead: Mapping[str, str] = _NOTHING) -> str | None:
     """A question for the known name that is meant elsewhere by this one, or is spelt like it."""
     if (there := suggestion(name, known)) is not None:
         return there
+    if name in instead:
+        return instead[name]
     by_letters = {one.lower(): one for one in known}
     close = difflib.get_close_matches(name.lower(), by_letters, n=1)
     return f"Did you mean {by_letters[close[0]]!r}?" if close else None
+
+
+def known_keywords(function: Callable[P, T]) -> Callable[P, T]:
+    """A decorator that answers an unknown keyword as an unknown setting is answered."""
+    names = [name for name in inspect.signature(function).parameters if name != "self"]
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **given: P.kwargs) -> T:
+        for name in given:
+            if name not in names:
+                raise unknown(f"argument of {function.__name__}", name, names, AT_LEARN)
+        return function(*args, **given)
+
+    return checked
 
 
 class Registry(Generic[T]):

@@ -219,6 +219,15 @@ def call_cases():
                     8, progress=False, checkpoint=f / "x.zip", **{n: v}
                 ),
             )
+    yield Bad(
+        "calls",
+        "learn(checkpoint_every=10) without a checkpoint",
+        lambda _: trained().learn(8, progress=False, checkpoint_every=10),
+    )
+    yield Bad("calls", "learn(total_timesteps=8)", lambda _: trained().learn(total_timesteps=8))
+    yield Bad(
+        "calls", "evaluate(n_eval_episodes=1)", lambda _: trained().evaluate(n_eval_episodes=1)
+    )
     for episodes in (0, -1, 1.5, "all", None):
         yield Bad("calls", f"evaluate({episodes!r})", lambda _, e=episodes: trained().evaluate(e))
     yield Bad("calls", "evaluate(seed=-1)", lambda _: trained().evaluate(1, seed=-1))

@@ -11,6 +11,9 @@ import torch
 from gymnasium import spaces
 
 import headwise as hw
+from headwise.agent.face import Face
+from headwise.envs.foreign import wrap
+from headwise.envs.make import environments
 from headwise.training.checkpoint import read_checkpoint, write_checkpoint
 
 PPO = {"hidden": (8,), "rollout": 40, "minibatch": 20, "epochs": 1, "num_envs": 2}
@@ -380,7 +383,6 @@ def test_a_smaller_replay_or_rollout_is_no_obstacle(tmp_path):
         ({"hidden": (9,)}, "what was learned does not fit these settings; got hidden"),
         ({"learning_rate": 0.1}, "unknown setting"),
         ({"lr": -1.0}, "out of range"),
-        ({"seeds": 3}, "unknown setting"),
         ({"num_envs": 0}, "num_envs must be a count"),
         ({"env_settings": [1]}, "env_settings must be a dict"),
     ],
@@ -391,6 +393,150 @@ def test_settings_that_cannot_be_changed(settings, words, tmp_path):
         hw.Agent.load(tmp_path / "x.zip", env=Robot, **settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"seeds": 3}, r"seeds is fixed in a checkpoint; got 3\. .*best\(\), or \.member\(2\)"),
+        ({"factorization": "ar"}, "factorization is fixed in a checkpoint; got ar.*new Agent"),
+        ({"view": "discrete"}, "view is fixed .* heads .*new Agent"),
+        ({"normalise_obs": True}, "normalise_obs is fixed .*new Agent"),
+        ({"normalise_reward": True}, "normalise_reward is fixed .*new Agent"),
+        ({"num_env": 3}, "Did you mean 'num_envs'"),
+    ],
+)
+def test_what_a_checkpoint_settles_is_said_so(settings, words, tmp_path):
+    saved(tmp_path / "x.zip", Robot)
+    with pytest.raises(hw.ConfigError, match=words) as error:
+        hw.Agent.load(tmp_path / "x.zip", env=Robot, **settings)
+    assert "seeds," not in str(error.value)  # which cannot be set here
+
+
+# --- another environment of its kind, or not ------------------------------------------------------
+
+
+class Shaped(Robot):
+    """With whatever spaces it is given."""
+
+    def __init__(self, observation_space=None, action_space=None):
+        super().__init__()
+        self.observation_space = observation_space or Robot.observation_space
+        self.action_space = action_space or Robot.action_space
+
+    def _obs(self):
+        return self.observation_space.sample()
+
+
+def shaped(**given):
+    return functools.partial(Shaped, **given)
+
+
+THREE, TWO, NUMBER = spaces.Discrete(3), spaces.Discrete(2), spaces.Box(-1, 1, (1,))
+KEYS = "the keys of every Dict in this order"
+OTHERWISE = {
+    "heads in another order": (
+        {"action_space": spaces.Dict(grip=THREE, lift=THREE)},
+        {"action_space": spaces.Dict(lift=THREE, grip=THREE)},
+        r"heads come in another order; got lift: Choice\(3\), grip: .*; allowed: grip: .*" + KEYS,
+    ),
+    "heads of other names": (
+        {"action_space": spaces.Dict(grip=THREE, lift=THREE)},
+        {"action_space": spaces.Dict(grip=THREE, turn=THREE)},
+        "heads are others; got grip: .*, turn: .*; allowed: grip: .*, lift: .*",
+    ),
+    "heads that are always in use": (
+        {"action_space": spaces.OneOf((THREE, TWO))},
+        {"action_space": spaces.MultiDiscrete([2, 3, 2])},
+        r"heads are others; .*; allowed: action: Choice\(2\), action:0: Choice\(3\) "
+        r"\(if 0 <= action < 1\), action:1: ",
+    ),
+    "observations in another order": (
+        {"observation_space": spaces.Dict(speed=NUMBER, target=NUMBER)},
+        {"observation_space": spaces.Dict(target=NUMBER, speed=NUMBER)},
+        r"laid out otherwise; got target: numbers of shape \(1,\), speed: .*allowed: speed.*"
+        + KEYS,
+    ),
+    "options for numbers": (
+        {"observation_space": spaces.Box(-1, 1, (3,))},
+        {"observation_space": THREE},
+        r"got observation: 3 options; allowed: observation: numbers of shape \(3,\)",
+    ),
+    "another shape": (
+        {"observation_space": spaces.Box(-1, 1, (2, 3))},
+        {"observation_space": spaces.Box(-1, 1, (3, 2))},
+        r"got observation: numbers of shape \(3, 2\); allowed: observation: .*\(2, 3\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+def test_an_environment_that_means_something_else_is_refused(what, tmp_path):
+    trained, other, words = OTHERWISE[what]
+    agent = saved(tmp_path / "x.zip", shaped(**trained))
+    with pytest.raises(hw.SpaceError, match=f"not the one that the agent was trained in.*{words}"):
+        hw.Agent.load(tmp_path / "x.zip", env=shaped(**other))
+    with pytest.raises(hw.SpaceError, match="not the one that the agent was trained in"):
+        agent.best(env=Shaped(**other))
+    assert hw.Agent.load(tmp_path / "x.zip", env=shaped(**trained)).evaluate(1).lengths == [[10]]
+
+
+ALIKE = {
+    "other bounds of what is seen": ({}, {"observation_space": spaces.Box(-2, 2, (3,))}),
+    "a tuple for an array": (
+        {"action_space": spaces.MultiDiscrete([3, 2])},
+        {"action_space": spaces.Tuple((THREE, TWO))},
+    ),
+    "options from another number": (
+        {"action_space": THREE}, {"action_space": spaces.Discrete(3, start=-1)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ALIKE)
+def test_spaces_that_say_the_same_otherwise_are_taken(what, tmp_path):
+    trained, other = ALIKE[what]
+    saved(tmp_path / "x.zip", shaped(**trained))
+    assert hw.Agent.load(tmp_path / "x.zip", env=shaped(**other)).evaluate(1).lengths == [[10]]
+
+
+@pytest.mark.parametrize("name", ["Platform", "HybridShoot", "CoopPush", "ContextualDecoupler"])
+def test_a_compiled_environment_is_the_same_behind_its_face(name, tmp_path):
+    by_id, made = f"headwise/{name}-v0", functools.partial(gym.make, f"headwise/{name}-v0")
+    saved(tmp_path / "x.zip", by_id)
+    saved(tmp_path / "y.zip", made)
+    for path, env in (("x.zip", made), ("x.zip", name), ("y.zip", by_id)):
+        assert hw.Agent.load(tmp_path / path, env=env).evaluate(1, max_steps=3).lengths.size == 1
+
+
+def test_a_team_is_the_same_by_a_registered_name(tmp_path, monkeypatch):
+    """A checkpoint of an earlier version knew its observations as one vector only."""
+    monkeypatch.setitem(environments._entries, "TestTeam", functools.partial(wrap, Team))
+    agent = saved(tmp_path / "x.zip", "TestTeam")
+    assert agent.face.observation_space.keys() == {"a", "b"}
+    assert hw.Agent.load(tmp_path / "x.zip", env=Team).evaluate(1).lengths == [[4]]
+    Face.plain(agent.face.spec, agent.face.obs_spec).check(agent.face)
+
+
+# --- what a member knew before --------------------------------------------------------------------
+
+
+def test_a_member_says_for_how_long_it_was_trained(tmp_path):
+    agent = saved(tmp_path / "x.zip", Robot, seeds=2)
+    assert ", steps=80; " in repr(agent)
+    alone = agent.member(1)
+    assert ", steps=0 after 80; " in repr(alone)
+    alone.learn(40, progress=False).save(tmp_path / "y.zip")
+    again = hw.Agent.load(tmp_path / "y.zip", env=Robot)
+    assert ", steps=40 after 80; " in repr(again)
+    assert ", steps=0 after 120; " in repr(again.best())
+    found = read_checkpoint(tmp_path / "y.zip")
+    for wrong in ("many", -1, 0.5):
+        write_checkpoint(
+            tmp_path / "z.zip", found._replace(info=found.info | {"steps_before": wrong})
+        )
+        with pytest.raises(hw.CheckpointError, match="what it was trained for"):
+            hw.Agent.load(tmp_path / "z.zip")
+
+
 # --- earlier versions -----------------------------------------------------------------------------
 
 
@@ -398,7 +544,11 @@ def test_a_checkpoint_of_an_earlier_version_is_loaded(tmp_path):
     """It said nothing of what had no id, counted ticks, and could leave out the memory."""
     saved(tmp_path / "x.zip", Robot, "dqn", view="discrete")
     found = read_checkpoint(tmp_path / "x.zip")
-    info = {n: x for n, x in found.info.items() if n not in ("masks", "format", "entries")}
+    info = {
+        n: x
+        for n, x in found.info.items()
+        if n not in ("masks", "format", "entries", "steps_before")
+    }
     del found.tensors["counters"]["steps"], found.tensors["memory"]
     write_checkpoint(tmp_path / "y.zip", found._replace(info=info | {"env": None}))
     agent = hw.Agent.load(tmp_path / "y.zip", env=Robot)

@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 
 import pytest
+import tyro
 
 import headwise as hw
 from headwise.cli import COMMANDS, main
@@ -157,6 +158,40 @@ def test_help_of_small_commands_waits_for_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_whole_numbers_may_be_written_with_an_exponent():
+    words = "--steps 1e4 --num-envs=2E1 --seeds 1e0 2 --lr 1e-3 2 --bins aim 5"
+    given = parse(words.split())
+    assert (given.run.steps, given.environment.num_envs, given.run.seeds) == (10_000, 20, (1, 2))
+    assert given.algorithm == hw.PPO(lr=(1e-3, 2.0), bins={"aim": 5})
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--steps 1.5", r"--steps cannot be this; got 1\.5; allowed: a whole number, .* 1e4"),
+        ("--steps=many", "--steps cannot be this; got many"),
+        ("--seeds 1 x", "--seeds cannot be this; got x"),
+        ("--lr fast", r"--lr cannot be this; got fast; allowed: a number\."),
+        ("--lr 0.1 fast", "--lr cannot be this; got fast"),
+        ("--checkpoint-every inf", "--checkpoint-every cannot be this; got inf"),
+    ],
+)
+def test_what_is_no_number_is_told_in_a_line(words, message):
+    with pytest.raises(hw.ConfigError, match=message):
+        parse(words.split())
+
+
+def test_a_word_after_a_number_is_no_number():
+    @dataclass(frozen=True, kw_only=True)
+    class Counted:
+        """Counted."""
+
+        run: tyro.conf.Positional[str]
+        episodes: int = 100
+
+    assert asked(Counted, ["--episodes", "1e1", "here"], "x") == Counted(run="here", episodes=10)
 
 
 def test_words_by_flag():

@@ -12,6 +12,7 @@ from small_run import SMALL
 
 import headwise as hw
 from headwise.cli import main
+from headwise.envs.make import environments
 
 ROBOT = """
 import gymnasium as gym, numpy as np
@@ -45,6 +46,24 @@ class Robot(gym.Env):
 gym.register("MyRobot-v0", entry_point=Robot)
 """
 ENV = "my_robot:MyRobot-v0"
+STUDY = (
+    ROBOT
+    + """
+from headwise.envs.foreign import wrap
+from headwise.envs.make import environments
+from headwise.study import Study
+
+@environments.register("MyTeam")
+def team(seeds, num_slots, **settings):
+    return wrap(Robot, seeds, num_slots, **settings)
+
+study = Study.grid(
+    "my_study", environments=["MyRobot-v0", "MyTeam"], algorithms=["ppo"],
+    factorizations=["shared"], steps=40, seeds=1,
+    num_envs=2, settings={"hidden": [8], "rollout": 40},
+)
+"""
+)
 
 
 @pytest.fixture
@@ -127,3 +146,29 @@ def test_a_module_that_fails_shows_where(here, capsys):
     (here / "broken.py").write_text("import nothing_of_the_kind")
     assert main(["train", "--env", "broken:X-v0"]) == 2
     assert "No module named 'nothing_of_the_kind'" in capsys.readouterr().err
+
+
+def test_a_module_that_does_not_register_it_is_said_so(here, capsys):
+    assert main(["train", "--env", "my_robot:Robot-v0"]) == 2
+    said = capsys.readouterr().err
+    assert "the module 'my_robot' can be imported, but registers no 'Robot-v0'" in said
+
+
+@pytest.mark.parametrize("env", ["MyRobot-v0", "MyTeam"])
+def test_a_run_of_a_study_whose_file_registers_it(here, env, capsys):
+    (here / "my_study.py").write_text(STUDY)
+    words = "study run my_study.py --keep-checkpoints --executor inline --out s"
+    try:
+        assert main(words.split()) == 0
+        loaded = {hw.Agent.load(path).world._id: path for path in here.glob("s/**/checkpoint.zip")}
+        run = str(loaded[env].parent.relative_to(here))
+        forget()
+        environments._entries.pop("MyTeam")
+        capsys.readouterr()
+        assert main(["eval", run, "--episodes", "2"]) == 2
+        assert f"headwise eval {run} --episodes 2 --env MODULE:{env}\n" in capsys.readouterr().err
+        assert main(["eval", run, "--episodes", "2", "--env", f"my_study:{env}"]) == 0
+        assert "IQM 10.0" in capsys.readouterr().out
+    finally:
+        environments._entries.pop("MyTeam", None)
+        sys.modules.pop("my_study", None)

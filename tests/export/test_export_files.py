@@ -174,11 +174,16 @@ def test_what_cannot_be_is_refused(cell, export, tmp_path):
         export(best_only, path, deterministic=False)
     with pytest.raises(ConfigError, match="no options to mask"):
         export(Deployed("sac", "shared", "continuous").policy, path, masks=True)
-    with pytest.raises(ExportError, match=r"does not exist.*Make it first"):
-        export(cell.policy, tmp_path / "nowhere" / "policy")
     with pytest.raises(ExportError, match=r"to a file; got .*, which is a folder"):
         export(cell.policy, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_missing_is_made(cell, tmp_path):
+    export_torch(cell.policy, tmp_path / "some" / "where" / "policy.pt2")
+    assert (tmp_path / "some" / "where" / "policy.pt2").stat().st_size > 0
+    with pytest.raises(ExportError, match=r"cannot be made; got .*policy.pt2: .*another path"):
+        export_torch(cell.policy, tmp_path / "some" / "where" / "policy.pt2" / "x.pt2")
 
 
 def test_a_folder_that_may_not_be_written_to_is_found_before_anything_is_done(

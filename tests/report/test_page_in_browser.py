@@ -91,6 +91,9 @@ const paper = () => getComputedStyle(document.body).backgroundColor;
 const before = paper();
 document.getElementById("theme").click();
 found.themes = [before, paper()];
+const labels = (low, high) => logTicks(Math.log10(low), Math.log10(high))
+  .map((at) => short(10 ** at));
+found.ticks = [labels(0.8, 60), labels(1.2, 1.8), labels(23000, 27000)];
 found.wide = document.documentElement.scrollWidth <= innerWidth;
 found.failures = failures;
 document.body.append(Object.assign(document.createElement("pre"),
@@ -131,6 +134,11 @@ def test_the_page_opens_and_can_be_clicked(folder):
     assert match, "the script did not come to its end"
     found = json.loads(unescape(match[1]))
     assert found["failures"] == []
+    assert found["ticks"] == [
+        ["1", "2", "5", "10", "20", "50"],
+        ["1.2", "1.4", "1.6", "1.8"],  # no 1, 2 or 5 times a power of ten is in between
+        ["23k", "24k", "25k", "26k", "27k"],
+    ]
     assert found["ready"] == "true"
     assert found["drawn"] >= found["figures"] > 10
     # three families, three action types; joint in the three discrete ones, SAC without QPLEX

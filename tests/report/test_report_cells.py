@@ -276,6 +276,29 @@ def test_runs_of_unequal_steps_are_said_to_be(tmp_path):
     assert sweep.total(gap).unequal
 
 
+@pytest.mark.parametrize(
+    ("seeds", "word", "to_settle"),
+    [(2, "Too few seeds.", 3), (3, "PPO shared is better than VDN-PPO.", None)],
+)
+def test_two_seeds_decide_nothing(seeds, word, to_settle, tmp_path):
+    sweep = sweep_of(tmp_path, [
+        platform_run(f, seed, score + 0.01 * seed)
+        for seed in range(seeds) for f, score in (("shared", 0.9), ("vdn", 0.2))
+    ])  # fmt: skip
+    (table,) = comparison_tables(sweep)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["p (Holm)"] < 0.05
+    assert (row["in a word"], row["seeds to settle"]) == (word, to_settle)
+
+
+def test_an_environment_without_reference_scores_says_what_its_scale_is(tmp_path):
+    config, *others = platform_run("shared", 0, 0.5)
+    own = {**config, "env": "Robot-v0"}
+    assert sweep_of(tmp_path / "a", [(config, *others)]).scale.startswith("0 is random play")
+    scale = sweep_of(tmp_path / "b", [(own, *others)]).scale
+    assert scale.startswith("0 and 1 are the lowest and the highest point of any learning curve")
+
+
 def test_lines_side_by_side_are_over_the_same_tasks_or_say_so(tmp_path):
     def run(label, factorization, seed):
         c, *rest = platform_run(factorization, seed, 0.5 + 0.01 * seed)

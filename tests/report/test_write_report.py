@@ -17,6 +17,7 @@ from headwise.errors import ConfigError
 from headwise.report import read_store, write_report
 from headwise.report.figures.paper import _draw, save
 from headwise.report.figures.scores import score_figures
+from headwise.report.tables.claims import failures_table
 from headwise.report.write import gather
 
 
@@ -328,6 +329,16 @@ def test_a_hostile_name_is_only_text(tmp_path):
     assert "<img" not in page
     assert page.count("</script>") == 2
     assert "it &lt;broke&gt; &amp; fell" in page
+
+
+def test_a_run_that_failed_is_listed_with_its_environment(tmp_path):
+    failed = [synthetic.config(env, "ppo", "vdn", 1, 100) for env in ("Platform", "Robot-v0")]
+    failed[1]["labels"] = {"environment": "robot"}
+    done = synthetic.decoupler_run("ppo", "vdn", "range", 0, 80.0)
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", [done], failed=failed))
+    table = failures_table([store])
+    column = table.columns.index("environment")
+    assert sorted(row[column] for row in table.rows) == ["Platform", "robot"]
 
 
 def test_errors_say_what_to_do(tmp_path, small):

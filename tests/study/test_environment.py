@@ -91,7 +91,9 @@ def test_a_team_is_registered_by_what_makes_it(tmp_path, monkeypatch):
     summary = conduct(study, tmp_path, Options(executor="inline", keep_checkpoints=True))
     assert (summary.finished, summary.checkpoints) == (2, 2)
     agent = Agent.load(Store(tmp_path).checkpoint(study.runs()[0].id))
-    assert agent.predict(agent.face.observation_space.sample()) in agent.face.action_space
+    seen = {name: space.sample() for name, space in agent.face.observation_space.items()}
+    action = agent.predict(seen)  # by agent, as the team itself speaks
+    assert all(action[name] in space for name, space in agent.face.action_space.items())
     agent.close()
 
 

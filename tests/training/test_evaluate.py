@@ -1,3 +1,6 @@
+import itertools
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -138,12 +141,31 @@ def test_cutting_changes_nothing_where_episodes_are_shorter():
         agent.evaluate(9, max_steps=0)
 
 
-def test_an_episode_that_may_never_end_is_pointed_out_once(monkeypatch, caplog):
-    monkeypatch.setattr(module, "ENDLESS", 50)
+def ticking(monkeypatch, seconds):
+    """A clock that goes on by so much whenever it is read."""
+    clock = itertools.count(0.0, seconds)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+
+
+def test_a_long_evaluation_says_how_far_it_is(monkeypatch, caplog):
+    agent = hw.Agent("ppo", Countdown, num_envs=1, hidden=(8,))
+    agent.evaluate(3)
+    assert not caplog.text  # it takes less than half a minute
+    ticking(monkeypatch, 10.0)
+    total = agent.evaluate(3).lengths.sum()
+    assert len(caplog.messages) == total // 3
+    assert caplog.messages[0].startswith("The evaluation goes on after 30 s: ")
+    assert " of 3 episodes have ended." in caplog.messages[-1]
+
+
+def test_an_episode_that_may_never_end_is_pointed_out(monkeypatch, caplog):
+    ticking(monkeypatch, 1.0)
     agent = hw.Agent("ppo", Endless, num_envs=2, hidden=(8,))
-    agent.evaluate(2, max_steps=200)
-    assert caplog.text.count("has taken 50 steps") == 1
-    assert "max_steps=1000" in caplog.text
+    agent.evaluate(2, max_steps=70)
+    first, second = caplog.messages
+    assert "after 30 s: 0 of 2 episodes have ended. One that has not has taken 30 steps." in first
+    assert "max_steps=1000 or --max-steps 1000" in first
+    assert "taken 60 steps" in second
 
 
 @pytest.mark.parametrize("episodes", [0, -1, 2.5, "many", True, None])

@@ -26,16 +26,14 @@ from headwise.checks import checked_count, checked_seed, optional_count
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
+from headwise.registry import known_keywords
 from headwise.training.callbacks import Callback
 from headwise.training.device import AUTO
-from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, fresh_seeds
+from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, evaluation_seeds
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
 from headwise.training.sinks.base import Sink
 from headwise.training.threads import training_threads
-
-_EVALUATE = 1
-"""The purpose of episodes to be measured in."""
 
 
 class Agent:
@@ -98,7 +96,7 @@ class Agent:
     def _begin(self, parts: Parts, env: VecEnv) -> None:
         self.plan, self.face, self.world = parts.plan, parts.face, parts.world
         self._env = env
-        self._gives_masks = parts.gives_masks
+        self._gives_masks, self._steps_before = parts.gives_masks, parts.steps_before
         self._scores: FloatArray | None = None  # of the last evaluation
         if "scores" in parts.state:
             self._scores = parts.state["scores"]["scores"].cpu().numpy()
@@ -140,13 +138,15 @@ class Agent:
 
     def __repr__(self) -> str:
         plan = self.plan
+        before = f" after {self._steps_before:,}" if self._steps_before else ""
         return (
             f"Agent({plan.config.name!r}, factorization={plan.factorization.name!r}, "
-            f"seeds={list(plan.seeds)}, steps={self.steps:,}; {self.face.spec})"
+            f"seeds={list(plan.seeds)}, steps={self.steps:,}{before}; {self.face.spec})"
         )
 
     # --- learning -------------------------------------------------------------------------------
 
+    @known_keywords
     def learn(
         self,
         steps: int | None = None,
@@ -201,11 +201,7 @@ class Agent:
         """The steps to reach, and the learner laid out for them if nothing has happened yet."""
         if steps is None:
             if self.plan.target_steps is None:
-                raise ConfigError(
-                    "learn needs a number of steps the first time",
-                    got=None,
-                    fix="Say learn(100_000).",
-                )
+                raise ConfigError("the first learn needs steps", got=None, fix="Say learn(100_000).")
             return self.plan.target_steps
         more = checked_count("steps", steps)
         if self.plan.total_steps is None:
@@ -257,6 +253,7 @@ class Agent:
     def _who(self, member: int | None) -> int:
         return self.best_member if member is None else checked_member(member, len(self.seeds))
 
+    @known_keywords
     def evaluate(
         self,
         episodes: int = 20,
@@ -275,12 +272,12 @@ class Agent:
             deterministic: Whether the best action is taken, or one drawn from the policy.
             seed: Another number gives other episodes.
             max_steps: The longest episode: what it has earned by then counts. None waits for its
-                end, and warns after 100,000 steps.
+                end. Every half minute a line says how many have ended.
         """
         episodes = checked_count("episodes", episodes)
         max_steps = optional_count("max_steps", max_steps)
         number = checked_seed(seed, "seed")
-        loop, seeds = self._loop, fresh_seeds(self._loop.keys, _EVALUATE, number)
+        loop, seeds = self._loop, evaluation_seeds(self._loop.keys, number)
         with (
             training_threads(len(self.seeds), loop.keys.device),
             stage(self.world, loop, seeds) as env,
@@ -301,15 +298,14 @@ class Agent:
             env: Where it is to learn and to be evaluated, if not where all were trained.
         """
         plan = self.plan.of_member(checked_member(member, len(self.seeds)))
-        plan = replace(plan, total_steps=None, target_steps=None)
-        world, face = self.world.handed(env), self.face
+        world, face, before = self.world.handed(env), self.face, self._steps_before + self.steps
         vec: VecEnv = lent(plan, world, self._env)
         if env is not None:
             plan, vec = placed(plan, world, face)
             face = world.face(vec)
         state = member_state(self._loop.state_dict(), member, plan.num_envs)
         alone = Agent.__new__(Agent)
-        alone._begin(Parts(plan, face, world, state, self.gives_masks), vec)
+        alone._begin(Parts(plan, face, world, state, self.gives_masks, before), vec)
         load_state(alone._loop, state)
         return alone
 
@@ -324,7 +320,8 @@ class Agent:
         state = self._loop.state_dict()
         if self._scores is not None:
             state["scores"] = {"scores": torch.from_numpy(self._scores)}
-        save_parts(path, Parts(self.plan, self.face, self.world, state, self.gives_masks))
+        told = (self.gives_masks, self._steps_before)
+        save_parts(path, Parts(self.plan, self.face, self.world, state, *told))
 
     @classmethod
     def load(

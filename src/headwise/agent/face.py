@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from headwise.envs.foreign_codec import EnvCodec
 from headwise.envs.foreign_slot import told_mask
 from headwise.envs.masks import MASK_METHOD, check_legal
-from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, HeadwiseError, SpaceError
-from headwise.spaces import ActionSpec, Choice, ObsSpec
+from headwise.spaces import ActionSpec, Choice, ObsCodec, ObsSpec
 from headwise.spaces.to_json import space_from_json, space_to_json, spec_from_json, spec_to_json
 
 
@@ -57,6 +56,12 @@ class Face:
         ]
         obs_space = spaces.Box(-np.inf, np.inf, (obs_spec.size,))
         return cls(obs_space, spaces.Tuple(parts), spec=spec)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it was made by `plain`, so that the spaces do not tell what observations hold."""
+        unbounded = spaces.Box(-np.inf, np.inf, (self.obs_spec.size,))
+        return bool(self.observation_space == unbounded and self.spec != self.codec.spec)
 
     @property
     def obs_spec(self) -> ObsSpec:
@@ -112,13 +117,32 @@ class Face:
         """Actions (B, H) of the learner in the environment's own structure."""
         return self.codec.to_env_batch(units) if batched else self.codec.to_env(units[0])
 
-    def check(self, env: VecEnv) -> None:
-        """Refuses an environment with another action or observation."""
-        if not _same_values(self.spec, env.spec) or env.obs_spec.size != self.obs_spec.size:
-            raise SpaceError(
-                "this environment is not the one that the agent was trained in",
-                got=f"{env.spec}; observations of {env.obs_spec.size} numbers",
+    def check(self, other: Face) -> None:
+        """Refuses an environment whose actions or observations mean something else, by its face."""
+        if not _same_values(self.spec, other.spec) or self.obs_spec.size != other.obs_spec.size:
+            raise _not_the_one(
+                "",
+                got=f"{other.spec}; observations of {other.obs_spec.size} numbers",
                 allowed=f"{self.spec}; observations of {self.obs_spec.size} numbers",
+            )
+        if not _same_labels(self, other):
+            reordered = sorted(self.spec.names) == sorted(other.spec.names)
+            raise _not_the_one(
+                ": its heads come in another order"
+                if reordered and self.spec.names != other.spec.names
+                else ": its heads are others",
+                got=_labelled(other.spec),
+                allowed=_labelled(self.spec),
+                fix="Wrap it, or change its action space: the same structure, with the keys of "
+                "every Dict in this order.",
+            )
+        if not _same_layout(self, other):
+            raise _not_the_one(
+                ": its observation is laid out otherwise",
+                got=_laid_out(other.codec.observations),
+                allowed=_laid_out(self.codec.observations),
+                fix="Wrap it, or change its observation space: the same structure, with the keys "
+                "of every Dict in this order.",
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -158,3 +182,51 @@ def _same_values(one: ActionSpec, other: ActionSpec) -> bool:
         and np.allclose(one.low, other.low)
         and np.allclose(one.high, other.high)
     )
+
+
+def _same_labels(one: Face, other: Face) -> bool:
+    """Whether heads have the same names and conditions, in the same order.
+
+    Compiled environments have names of their own for what is a plain tuple to Gymnasium, so that
+    either will do.
+    """
+    (mine, mine_there), (theirs, theirs_there) = (
+        [(spec.names, spec.conditions) for spec in (face.spec, face.codec.spec)]
+        for face in (one, other)
+    )
+    return theirs in (mine, mine_there) or mine == theirs_there
+
+
+def _same_layout(one: Face, other: Face) -> bool:
+    """Whether every number of a flat observation stands for the same thing."""
+    mine, theirs = (
+        [(leaf.path, leaf.shape, leaf.counts) for leaf in face.codec.observations.leaves]
+        for face in (one, other)
+    )
+    return mine == theirs or one.is_plain or other.is_plain
+
+
+def _not_the_one(how: str, *, got: str, allowed: str, fix: str | None = None) -> SpaceError:
+    what = f"this environment is not the one that the agent was trained in{how}"
+    return SpaceError(what, got=got, allowed=allowed, fix=fix)
+
+
+def _labelled(spec: ActionSpec) -> str:
+    """The heads, with the conditions under which they are in use."""
+    told = []
+    for name, head, condition in zip(spec.names, spec.heads, spec.conditions, strict=True):
+        when = ""
+        if condition is not None:
+            when = f" (if {condition.low:g} <= {spec.names[condition.head]} < {condition.high:g})"
+        told.append(f"{name}: {head}{when}")
+    return ", ".join(told)
+
+
+def _laid_out(codec: ObsCodec) -> str:
+    """The leaves of an observation, in their order."""
+    told = []
+    for leaf in codec.leaves:
+        options = " + ".join(map(str, leaf.counts or ()))
+        kind = f"numbers of shape {leaf.shape}" if leaf.counts is None else f"{options} options"
+        told.append(f"{leaf.path}: {kind}")
+    return ", ".join(told)

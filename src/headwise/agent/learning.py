@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from headwise.agent.late_env import LateEnv
 from headwise.agent.storage import held_steps
 from headwise.algorithms.base import RolloutPlan
-from headwise.errors import CheckpointError
+from headwise.errors import CheckpointError, ConfigError
 from headwise.training.callbacks import Callback, Watch
 from headwise.training.checkpoint_saver import Saver
 from headwise.training.loop import Loop
@@ -70,6 +70,12 @@ def train(
         checkpoint_every: Steps of a member between two checkpoints; None goes by the clock.
         log_every: Environment steps of a member between two reports.
     """
+    if checkpoint is None and checkpoint_every is not None:
+        raise ConfigError(
+            "checkpoint_every without a checkpoint",
+            got=checkpoint_every,
+            fix='Say where: learn(..., checkpoint="run.zip").',
+        )
     first, updates = loop.env_steps, loop.updates
     saver = None if checkpoint is None else Saver(save, checkpoint_every, first)
     watch = Watch(

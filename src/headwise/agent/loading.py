@@ -98,7 +98,7 @@ def placed(
             fix="Take one there: Agent.load(path).best(env=...). Or hand over what makes it.",
         )
     vec = world.vec(plan.seeds, None if as_there_are else slots)
-    face.check(vec)
+    face.check(world.face(vec))
     return replace(plan, num_envs=vec.num_slots), vec
 
 

@@ -12,6 +12,7 @@ import torch
 from headwise import checks
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.algorithms.base import config_from, per_member_fields
+from headwise.elsewhere import AT_LEARN
 from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, ConfigError, HeadwiseError
 from headwise.factorizations import Factorization, factorizations
@@ -23,6 +24,22 @@ from headwise.training.loop import Loop
 
 HISTORY = 100_000
 """The last episodes that an agent keeps, over all members: 3 MB of a checkpoint."""
+
+
+_OF_LOAD = ("num_envs", "env_settings", "device")
+_OF_AGENT = (*_OF_LOAD, "factorization", "seeds", "view", "normalise_obs", "normalise_reward")
+"""Settings of the agent itself, for suggestions: where it is loaded, and where it is made."""
+_ANEW = "Train a new Agent with it."
+_FIXED = {
+    "algo": _ANEW,
+    "factorization": _ANEW,
+    "seeds": "Take one of its members: Agent.load(path).best(), or .member(2). For other seeds "
+    "train a new Agent.",
+    "view": "The heads that were learned follow from it. " + _ANEW,
+    "normalise_obs": _ANEW,
+    "normalise_reward": _ANEW,
+}
+"""What a checkpoint settles, and what to do for something else."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +78,20 @@ class Plan:
         settings: Mapping[str, Any],
         *,
         device: str,
+        beside: Sequence[str] = _OF_AGENT,
         **others: Any,
     ) -> Plan:
-        """A plan from what a user says; settings find their owner by name."""
+        """A plan from what a user says; settings find their owner by name.
+
+        Args:
+            algo: The algorithm.
+            factorization: The factorization.
+            seeds: How many members, or their seeds.
+            settings: Those of the algorithm and the factorization.
+            device: Where learners live.
+            beside: What else can be set where the user says this, for suggestions.
+            **others: The fields of a plan that have no owner among those.
+        """
         kinds = {
             "algorithm": algo if isinstance(algo, AlgorithmConfig) else algorithms.get(algo),
             "factorization": factorization
@@ -76,7 +104,8 @@ class Plan:
             owner = next((what for what in known if name in known[what]), None)
             if owner is None:
                 label = f"setting of {kinds['algorithm'].name} or {kinds['factorization'].name}"
-                raise unknown(label, name, [*_OWN, *known["algorithm"], *known["factorization"]])
+                names = [*beside, *known["algorithm"], *known["factorization"]]
+                raise unknown(label, name, names, AT_LEARN)
             shares[owner][name] = value
         config, factor = (_configured(kinds[what], shares[what]) for what in kinds)
         return cls(
@@ -106,18 +135,29 @@ class Plan:
         """This plan with other settings of the algorithm or the factorization."""
         if not settings:
             return self
+        for name in settings:
+            if name in _FIXED:
+                raise ConfigError(
+                    f"{name} is fixed in a checkpoint", got=settings[name], fix=_FIXED[name]
+                )
         known = {f.name: getattr(self, f.name) for f in fields(self)}
         config, factorization, seeds = (known.pop(n) for n in ("config", "factorization", "seeds"))
-        return Plan.of(config, factorization, seeds, settings, **known)
+        return Plan.of(config, factorization, seeds, settings, beside=_OF_LOAD, **known)
 
     def of_member(self, member: int) -> Plan:
-        """The plan of one member alone."""
+        """The plan of one member alone, whose run is to begin."""
         own = {
             name: getattr(self.config, name)[member]
             for name in per_member_fields(self.config)
             if isinstance(getattr(self.config, name), tuple)
         }
-        return replace(self, config=replace(self.config, **own), seeds=(self.seeds[member],))
+        return replace(
+            self,
+            config=replace(self.config, **own),
+            seeds=(self.seeds[member],),
+            total_steps=None,
+            target_steps=None,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """All of it in numbers, words, lists and dicts."""
@@ -158,19 +198,6 @@ class Plan:
                 "the settings in the checkpoint cannot be used",
                 got=(str(error) or repr(error)).rstrip("."),
             ) from error
-
-
-_OWN = (
-    "factorization",
-    "seeds",
-    "num_envs",
-    "view",
-    "env_settings",
-    "normalise_obs",
-    "normalise_reward",
-    "device",
-)
-"""Settings of the agent itself, for suggestions."""
 
 
 def _configured(kind: Any, settings: dict[str, Any]) -> Any:

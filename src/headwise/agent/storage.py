@@ -14,6 +14,7 @@ from torch import Tensor
 from headwise.agent.face import Face
 from headwise.agent.plan import Plan
 from headwise.agent.world import World
+from headwise.checks import is_whole
 from headwise.errors import CheckpointError
 from headwise.population import select_members
 from headwise.training.checkpoint import (
@@ -34,6 +35,8 @@ class Parts(NamedTuple):
     state: State
     gives_masks: bool = False
     """Whether the environment was seen to give masks."""
+    steps_before: int = 0
+    """Environment steps that it had learned from as a member of others, before its own began."""
 
 
 def save_parts(path: str | os.PathLike[str], parts: Parts) -> None:
@@ -52,6 +55,7 @@ def _checkpoint(parts: Parts) -> Checkpoint:
         "face": parts.face.to_json(),
         "env": parts.world.to_json(),
         "masks": parts.gives_masks,
+        "steps_before": parts.steps_before,
         "versions": versions(),
     }
     return Checkpoint(info, parts.state)
@@ -76,7 +80,10 @@ def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
     world = World.from_json(info.get("env"), face)
     # Earlier versions did not tell; where there were masks, memory has them.
     masks = info.get("masks", "legal" in {**state.get("memory", {}), **state.get("now", {})})
-    return Parts(plan, face, world, state, bool(masks))
+    before = info.get("steps_before", 0)
+    if not is_whole(before) or before < 0:
+        raise CheckpointError("the checkpoint does not say what it was trained for", got=before)
+    return Parts(plan, face, world, state, bool(masks), int(before))
 
 
 def held_steps(path: str | os.PathLike[str]) -> int:

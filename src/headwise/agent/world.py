@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 from headwise.agent.face import Face, as_lists
 from headwise.envs.foreign import TRANSLATING, foreign_env, is_itself
 from headwise.envs.foreign_vec import ForeignVecEnv
-from headwise.envs.make import env_names, plain_name
+from headwise.envs.make import own_name, plain_name
 from headwise.envs.registration import env_id
 from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
@@ -86,7 +86,7 @@ class World:
     @property
     def is_ours(self) -> bool:
         """Whether it is one of the environments that come with Headwise, by name."""
-        return isinstance(self.env, str) and plain_name(self.env) in env_names()
+        return isinstance(self.env, str) and own_name(self.env) is not None
 
     def is_alone(self, num_members: int, num_slots: int | None) -> bool:
         """Whether it was handed over and is used itself, so that there is never a second one."""
@@ -94,11 +94,11 @@ class World:
 
     def face(self, env: VecEnv) -> Face:
         """How the environment itself speaks."""
-        if not self.is_ours:
-            assert isinstance(env, ForeignVecEnv)
+        if isinstance(env, ForeignVecEnv):  # it may be registered by a name of Headwise too
             codec = env.codec
             return Face(codec.observation_space, codec.action_space, **codec.settings)
-        name = plain_name(self.env)
+        assert self.is_ours
+        name = _bare(self.env)
         if env_id(name) not in gym.registry:
             return Face.plain(env.spec, env.obs_spec)
         single = self.single()
@@ -120,7 +120,7 @@ class World:
             return gym.make(self.env, render_mode=render_mode, **self.making)
         vectorising = ("num_threads", "allocate", "backend", "vectorization")
         settings = {k: v for k, v in self.settings.items() if k not in vectorising}
-        made = env_id(plain_name(self.env))
+        made = env_id(_bare(self.env))
         if made not in gym.registry:
             raise EnvError(
                 f"{self.env} cannot be watched: it draws no pictures",
@@ -180,7 +180,7 @@ class World:
     def _translating_for(self, env: Any) -> dict[str, Any]:
         """The settings that translate, without those that this kind of environment cannot have."""
         given = {name: x for name, x in self.settings.items() if name in TRANSLATING}
-        if World(env, {}).is_ours:
+        if World(env, {}).is_ours and not self._is_named(env):
             return {name: x for name, x in given.items() if name in ("view", "bins", "num_threads")}
         if not isinstance(env, VectorEnv) and (isinstance(env, str) or is_itself(env, 1, 1)):
             given.pop("autoreset", None)
@@ -193,7 +193,7 @@ class World:
         making = {name: x for name, x in self.making.items() if name not in given}
         lost = [name for name in self._unsaid if name not in given]
         if isinstance(env, str):
-            fits = self._id is not None and _bare(env) == _bare(self._id)
+            fits = self._is_named(env)
         elif not callable(env) or is_itself(env, 1, 1) or not _takes_anything(env):
             return {}  # it says all of it itself
         else:
@@ -220,6 +220,10 @@ class World:
             if name not in untold
             and (name in ours, ours.get(name)) != (name in theirs, theirs.get(name))
         ]
+
+    def _is_named(self, env: Any) -> bool:
+        """Whether it is the id of the environment trained in, with its module or without."""
+        return isinstance(env, str) and self._id is not None and _bare(env) == _bare(self._id)
 
     # --- keeping --------------------------------------------------------------------------------
 

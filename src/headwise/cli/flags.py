@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields, make_dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
+
+from headwise.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -24,7 +27,7 @@ def asked(kind: type[T], argv: Sequence[str], command: str) -> T:
         flags,
         prog=f"headwise {command}",
         description=inspect.getdoc(kind),
-        args=list(argv),
+        args=_with_numbers([kind], argv),
         config=_CONFIG,
     )
     return kind(**vars(found))
@@ -39,7 +42,7 @@ def asked_in_groups(
         make_dataclass("Flags", parts),
         prog=f"headwise {command}",
         description=description,
-        args=list(argv),
+        args=_with_numbers(kinds.values(), argv),
         config=_CONFIG,
     )
     return {
@@ -50,13 +53,19 @@ def asked_in_groups(
 
 def words_by_flag(argv: Sequence[str]) -> dict[str, list[str]]:
     """The words of the command line by the name of their flag: `--no-x` counts as `x`."""
-    found: dict[str, list[str]] = {}
-    name = ""
+    return dict(_by_flag(argv))
+
+
+def _by_flag(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The words of each flag with its name, in their order; words before any have none."""
+    found: list[tuple[str, list[str]]] = []
     for word in argv:
         if word.startswith("--") and len(word) > len("--"):
             name = word[2:].partition("=")[0].replace("-", "_").removeprefix("no_")
-            found[name] = []
-        found.setdefault(name, []).append(word)
+            found.append((name, []))
+        elif not found:
+            found.append(("", []))
+        found[-1][1].append(word)
     return found
 
 
@@ -67,6 +76,52 @@ def value_of(argv: Sequence[str], flag: str) -> str | None:
         return None
     first, *others = words
     return first.partition("=")[2] or (others[0] if others else None)
+
+
+def _with_numbers(kinds: Iterable[type[Any]], argv: Sequence[str]) -> list[str]:
+    """The words of the command line, with a whole number like 1e4 written out.
+
+    What should be a number and is none is refused here: tyro would tell of its own attempts.
+    """
+    hints = {name: hint for kind in kinds for name, hint in _hints(kind).items()}
+    words = []
+    for name, (first, *others) in _by_flag(argv):
+        flag, equals, value = first.partition("=")
+        given = ([value] if equals else []) + others
+        number = _number_of(hints.get(name))
+        if number is not None and name:
+            several = len(given) if _is_several(hints[name]) else 1
+            given[:several] = [_written_out(flag, word, number) for word in given[:several]]
+        words += [f"{flag}={given.pop(0)}" if equals else first, *given]
+    return words
+
+
+def _number_of(hint: Any) -> type[int] | type[float] | None:
+    """The kind of number that a flag takes; None if it takes something else as well."""
+    leaves = {hint} if not get_args(hint) else set()
+    for one in get_args(hint):
+        leaves.add(_number_of(one) if get_origin(one) is tuple else one)
+    leaves -= {type(None), Ellipsis}
+    if leaves and leaves <= {int, float}:
+        return float if float in leaves else int
+    return None
+
+
+def _is_several(hint: Any) -> bool:
+    return any(get_origin(one) is tuple for one in (hint, *get_args(hint)))
+
+
+def _written_out(flag: str, word: str, kind: type[int] | type[float]) -> str:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if kind is float and (value == value or word.lower() == "nan"):
+        return word
+    if kind is int and value.is_integer():
+        return word if word.lstrip("+-").replace("_", "").isdigit() else str(int(value))
+    allowed = "a number" if kind is float else "a whole number, for example 10000 or 1e4"
+    raise ConfigError(f"{flag} cannot be this", got=word, allowed=allowed)
 
 
 def _flags(kind: type[Any]) -> type[Any]:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import gymnasium as gym
 import tyro
 
+from headwise.envs.make import own_name
 from headwise.errors import CheckpointError, EnvError
 
 if TYPE_CHECKING:
@@ -115,3 +117,18 @@ def _check_environment(checkpoint: Path, again: Sequence[str]) -> None:
             got=env,
             fix=f"If you trust it: {shlex.join([*again, '--env', env])}",
         )
+    if own_name(env) is None and not _knows(env):
+        raise CheckpointError(
+            "the environment of this run is registered by a module that is not imported here",
+            got=env,
+            fix=f"Name the module that registers it: {shlex.join([*again, '--env'])} MODULE:{env}",
+        )
+
+
+def _knows(env: str) -> bool:
+    """Whether an id without a module is registered with Gymnasium."""
+    try:
+        gym.spec(env)
+    except gym.error.Error:
+        return False
+    return True

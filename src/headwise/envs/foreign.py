@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import importlib
 import inspect
 import logging
 import os
@@ -21,7 +23,7 @@ from headwise.envs.foreign_codec import EnvCodec
 from headwise.envs.foreign_port import FlatReader, Port
 from headwise.envs.foreign_slot import GymSlot, Slot, TeamReward, TeamSlot
 from headwise.envs.foreign_vec import ForeignVecEnv
-from headwise.envs.make import check_population, env_names, make_vec, plain_name
+from headwise.envs.make import check_population, env_names, make_vec, own_name
 from headwise.envs.types import Allocate, VecEnv
 from headwise.errors import ConfigError, EnvError, HeadwiseError
 from headwise.registry import unknown
@@ -49,10 +51,10 @@ def foreign_env(
     """Any environment for a population: P members, one for each seed, with E slots each.
 
     Args:
-        env: An id of Headwise or of Gymnasium; a Gymnasium environment or vector environment; a
-            PettingZoo ParallelEnv; or a callable that makes one of these. A lone environment is
-            made anew from its `spec` for every slot; for one member with one slot, and where it
-            cannot be made anew, it is used itself.
+        env: An id of Headwise or of Gymnasium, also as `module:id`; a Gymnasium environment or
+            vector environment; a PettingZoo ParallelEnv; or a callable that makes one of these. A
+            lone environment is made anew from its `spec` for every slot; for one member with one
+            slot, and where it cannot be made anew, it is used itself.
         seeds: One seed for each member.
         num_slots: Environment slots of each member; None takes as many as a vector environment has
             for each, and otherwise 16.
@@ -60,8 +62,10 @@ def foreign_env(
             is left goes to `gymnasium.make` or to the callable.
     """
     if isinstance(env, str):
-        if env.startswith("headwise/") or plain_name(env) in env_names():
-            return make_vec(env, seeds, num_slots or DEFAULT_SLOTS, **settings)
+        _import_module_of(env)
+        name = own_name(env)
+        if name is not None or env.startswith("headwise/"):
+            return make_vec(name or env, seeds, num_slots or DEFAULT_SLOTS, **settings)
         env = partial(_make_by_id, env)
     return wrap(env, seeds, num_slots, **settings)
 
@@ -243,12 +247,28 @@ def _another(name: str) -> Any:
     raise EnvError(f"{name}: there is only one of it", fix=_CALLABLE)
 
 
+def _import_module_of(env: str) -> None:
+    """Imports the module of `module:id`, unless the id is known already."""
+    module, _, bare = env.rpartition(":")
+    if module and bare not in gym.registry:
+        with contextlib.suppress(ImportError):  # gymnasium.make will say what is wrong
+            importlib.import_module(module)
+
+
 def _make_by_id(env_id: str, **settings: Any) -> gym.Env[Any, Any]:
     try:
         return gym.make(env_id, disable_env_checker=True, **settings)
     except (gym.error.NameNotFound, gym.error.NamespaceNotFound, gym.error.VersionNotFound) as why:
-        close = difflib.get_close_matches(env_id, [*env_names(), *gym.registry], n=1)
+        close = difflib.get_close_matches(
+            env_id.rpartition(":")[2], [*env_names(), *gym.registry], n=1
+        )
         hint = f"Did you mean {close[0]!r}? If not: " if close else ""
+        module, _, bare = env_id.rpartition(":")
+        if module:
+            raise EnvError(
+                f"the module {module!r} can be imported, but registers no {bare!r}",
+                fix=f"{hint}Let it call gymnasium.register({bare!r}, ...) when it is imported.",
+            ) from why
         raise EnvError(
             "unknown environment",
             got=repr(env_id),

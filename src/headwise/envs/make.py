@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
+import gymnasium as gym
+
 from headwise.checks import checked_count, checked_seed
 from headwise.envs.lander_vec import LanderVecEnv
 from headwise.envs.native import NativeVecEnv
@@ -38,6 +40,18 @@ def env_names() -> list[str]:
 def plain_name(name_or_id: str) -> str:
     """The name of an environment, from itself or from its Gymnasium id."""
     return str(name_or_id).removeprefix("headwise/").removesuffix("-v0")
+
+
+def own_name(env: str) -> str | None:
+    """The name by which `make_vec` knows an environment; None for one of Gymnasium.
+
+    It may be registered by a module of a user, as in `module:name`.
+    """
+    _, colon, bare = str(env).rpartition(":")
+    if colon and bare in gym.registry:
+        return None
+    name = plain_name(bare)
+    return name if name in env_names() else None
 
 
 def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, **settings: Any) -> VecEnv:

@@ -192,10 +192,14 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
     folder = target.parent
     if target.is_dir():
         raise ExportError("a policy is exported to a file", got=f"{target}, which is a folder")
-    if not folder.is_dir():
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
         raise ExportError(
-            "the folder to export to does not exist", got=str(folder), fix="Make it first."
-        )
+            "the folder to export to cannot be made",
+            got=f"{folder}: {error.strerror or error}",
+            fix="Choose another path.",
+        ) from error
     if not os.access(folder, os.W_OK):
         raise ExportError("the folder to export to cannot be written to", got=str(folder))
     return target

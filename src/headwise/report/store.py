@@ -178,6 +178,12 @@ class Failure:
     config: dict[str, Any]
     error: dict[str, Any]
 
+    @property
+    def task(self) -> str:
+        """What the study calls the environment with its settings."""
+        labels = self.config.get("labels") or {}
+        return str(labels.get("environment", self.config.get("env", "")))
+
 
 @dataclass(frozen=True)
 class StudyRuns:

@@ -128,7 +128,7 @@ class Sweep:
         """What the scale of `scaled` is, for captions."""
         if self.has_references:
             return "0 is random play, 1 the best policy known"
-        return "0 and 1 are the worst and the best on the task"
+        return "0 and 1 are the lowest and the highest point of any learning curve on the task here"
 
     def scaled(self, cell: Cell, values: Array) -> Array:
         """Returns of a cell on the common scale: by reference scores where all tasks have them."""

@@ -42,8 +42,10 @@ class Keeper:
         return [self._checkpoint(state, k) for k in range(len(self._pack.runs))]
 
     def _checkpoint(self, state: State, member: int) -> bytes:
-        plan = plan_of(self._pack.runs[member])
-        return parts_as_bytes(Parts(plan, self._face, self._world, member_state(state, member)))
+        run = self._pack.runs[member]
+        learned = member_state(state, member)
+        parts = Parts(plan_of(run), self._face, self._world, learned, steps_before=run.steps)
+        return parts_as_bytes(parts)
 
 
 def plan_of(run: Run) -> Plan:

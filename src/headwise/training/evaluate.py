@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +19,10 @@ from headwise.training.loop import Loop
 
 FloatArray = NDArray[np.float64]
 
-ENDLESS = 100_000
-"""Steps after which an episode is pointed out: it may be one that never ends."""
+LINE_SECONDS = 30.0
+"""Time between lines that say how far an evaluation is."""
+_MUCH_LONGER = 10
+"""An episode so many times as long as all that have ended may be one that never ends."""
 logger = logging.getLogger("headwise")
 
 
@@ -98,6 +101,7 @@ def evaluate_loop(
     quota[:slots] = episodes // slots + (np.arange(slots) < episodes % slots)
     tally = _Tally(quota, env.num_members, max_steps)
     player, tick = Player(loop), 0
+    began = said = time.monotonic()
     while not tally.done:
         if tally.is_waiting:
             obs, legal = env.reset(), env.first_legal
@@ -106,6 +110,9 @@ def evaluate_loop(
         obs, legal = step.obs, step.legal
         tally.add(step)
         tick += 1
+        if (now := time.monotonic()) - said >= LINE_SECONDS:
+            said = now
+            logger.warning("The evaluation goes on after %.0f s: %s", now - began, tally.so_far())
     return Evaluation(loop.keys.seeds, np.array(tally.returns), np.array(tally.lengths))
 
 
@@ -127,7 +134,6 @@ class _Tally:
         self._count = np.zeros(shape, dtype=int)
         self._return, self._length = np.zeros(shape), np.zeros(shape, dtype=int)
         self._waits = np.ones(shape, dtype=np.bool_)
-        self._warned = False
         self.returns: list[list[float]] = [[] for _ in range(num_members)]
         """Of each member's episodes, in the order in which they ended."""
         self.lengths: list[list[float]] = [[] for _ in range(num_members)]
@@ -164,17 +170,20 @@ class _Tally:
         self._waits |= cut
         self._return[ended] = 0.0
         self._length[ended] = 0
-        self._point_out_endless()
 
-    def _point_out_endless(self) -> None:
+    def so_far(self) -> str:
+        """How many episodes have ended, and whether one may never end, in a sentence."""
+        ended = [length for lengths in self.lengths for length in lengths]
+        total = int(self._quota.sum()) * len(self.lengths)
         going = ~self._waits & (self._count < self._quota)
-        if self._warned or not (self._length[going] >= ENDLESS).any():
-            return
-        self._warned = True
-        logger.warning(
-            "An episode of the evaluation has taken %d steps. If it never ends, give the longest: "
-            "evaluate(max_steps=1000), or put a TimeLimit around the environment.",
-            ENDLESS,
+        longest = int(self._length[going].max(initial=0))
+        told = f"{len(ended):,} of {total:,} episodes have ended."
+        if longest <= _MUCH_LONGER * max(ended, default=0):
+            return told
+        return (
+            f"{told} One that has not has taken {longest:,} steps. If it never ends, give the "
+            "longest, as max_steps=1000 or --max-steps 1000, or put a TimeLimit around the "
+            "environment."
         )
 
 
@@ -228,6 +237,11 @@ class Player:
         masks = None if legal is None else np.broadcast_to(legal, (members, *legal.shape))
         alone: NDArray[np.float32] = self.act(everyone, masks, draw)[member]
         return alone
+
+
+def evaluation_seeds(keys: Keys, number: int) -> list[int]:
+    """Seeds of environments to be measured in, one for each member; another number gives others."""
+    return fresh_seeds(keys, 1, number)
 
 
 def fresh_seeds(keys: Keys, purpose: int, number: int) -> list[int]:

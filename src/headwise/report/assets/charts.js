@@ -52,7 +52,8 @@ function logTicks(low, high) {
       const at = e + Math.log10(m);
       if (at >= low - 1e-9 && at <= high + 1e-9) found.push(at);
     }
-  return found;
+  // A narrow range may have no such number in it, and one alone does not make a scale.
+  return found.length > 1 ? found : ticks(10 ** low, 10 ** high, 4).map(Math.log10);
 }
 
 // An empty plot: the SVG, and functions from values to places.

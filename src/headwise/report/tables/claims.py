@@ -85,6 +85,7 @@ def failures_table(stores: Sequence[StudyRuns]) -> Table | None:
         (
             store.name,
             failure.id,
+            failure.task,
             str(failure.config.get("algorithm", "")),
             str(failure.config.get("factorization", "")),
             failure.config.get("seed"),
@@ -101,7 +102,7 @@ def failures_table(stores: Sequence[StudyRuns]) -> Table | None:
         "Runs",
         "Runs that failed",
         "`headwise study run ... --retry-failed` tries them again.",
-        ("study", "run", "algorithm", "factorization", "seed", "error", "message"),
+        ("study", "run", "environment", "algorithm", "factorization", "seed", "error", "message"),
         tuple(rows),
     )
 

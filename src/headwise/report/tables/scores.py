@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headwise.report.cells import Cell
+from headwise.report.claims.ledger import ENOUGH_SEEDS
 from headwise.report.figures.scores import COSTS
 from headwise.report.names import ALGORITHMS, in_order, method_name, slug
 from headwise.report.statistics import contrast, holm, iqm, paired, pairs_needed, welch
@@ -76,7 +77,13 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
         difference = float(test.difference)
         wanted = pairs_needed(difference, spread, alpha=level)
         better, worse = names if difference > 0 else reversed(names)
-        word = f"{better} is better than {worse}" if p < 0.05 else "No telling yet"
+        enough = pair.first.size >= ENOUGH_SEEDS
+        settled = enough and p < 0.05
+        word = "No telling yet" if enough else "Too few seeds"
+        if settled:
+            word = f"{better} is better than {worse}"
+        elif wanted is not None:
+            wanted = max(wanted, ENOUGH_SEEDS)
         entries.append(
             (
                 *names,
@@ -89,7 +96,7 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
                 float(test.p),
                 float(p),
                 unpaired,
-                None if p < 0.05 else "> 100,000" if wanted is None else wanted,
+                None if settled else "> 100,000" if wanted is None else wanted,
                 f"{word}, at unequal steps." if pair.steps != "equal" else f"{word}.",
             )
         )
@@ -99,8 +106,9 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
         f"Factorizations against each other ({sweep.title})",
         "Each seed's mean score over the tasks that both have, paired by seed. Score: "
         f"{sweep.scale}. p (Holm) is corrected for all {len(rows)} comparisons of the table and "
-        "decides. Seeds to settle, where it does not: with how many the same paired test at the "
-        "level of all comparisons would show a difference as large as this, with power 0.8.",
+        f"decides, with {ENOUGH_SEEDS} seeds at least. Seeds to settle, where it does not: with "
+        "how many the same paired test at the level of all comparisons would show a difference as "
+        "large as this, with power 0.8.",
         (
             "method", "against", "tasks", "seeds", "steps", "difference", "95 % interval",
             "Cohen's d", "p (paired)", "p (Holm)", "p (Welch)", "seeds to settle", "in a word",
