@@ -201,7 +201,9 @@ class Agent:
         """The steps to reach, and the learner laid out for them if nothing has happened yet."""
         if steps is None:
             if self.plan.target_steps is None:
-                raise ConfigError("the first learn needs steps", got=None, fix="Say learn(100_000).")
+                raise ConfigError(
+                    "the first learn needs steps", got=None, fix="Say learn(100_000)."
+                )
             return self.plan.target_steps
         more = checked_count("steps", steps)
         if self.plan.total_steps is None:
