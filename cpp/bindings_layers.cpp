@@ -19,7 +19,7 @@ namespace headwise {
 namespace {
 
 // Networks are told by addresses and sizes, because an array costs a few microseconds each, and a
-// network has dozens. population/at_once.py, the only caller, takes them from tensors that it
+// network has dozens. population/bf16_network.py, the only caller, takes them from tensors that it
 // holds. Steps are how far a network's numbers are from those of the next one, in numbers.
 
 // The inputs: address, rows, columns, how far rows are apart; then the networks of a member, the
@@ -124,7 +124,7 @@ void bind_layers(nb::module_& m) {
       },
       "count"_a, "x"_a, "trunk"_a, "leaves"_a, "threads"_a,
       "So many networks at once, with products of numbers rounded to bfloat16. See "
-      "headwise.population.at_once, which describes them.");
+      "headwise.population.bf16_network, which describes them.");
   m.def(
       "bf16_backward",
       [](int count, const Inputs& x, const std::vector<Described>& trunk,

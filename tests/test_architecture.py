@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
-    "errors", "elsewhere", "registry", "checks", "cores", "added", "averages", "spaces", "envs",
+    "errors", "foreign_names", "registry", "checks", "cores", "added", "averages", "spaces", "envs",
     "population", "nets", "factorizations", "algorithms", "training", "export", "agent", "study",
     "studies", "report", "cli",
 ]  # fmt: skip
@@ -87,7 +87,7 @@ WITHOUT_TENSORS = ("numpy", "np", "math", "builtins")
 LEARNERS = [
     p for p in FILES
     if room_of(p) in ("nets", "factorizations", "algorithms")
-    and not p.stem.endswith("_kernel")  # what a kernel loads is a block, not a tensor of members
+    and p.parent.name != "kernels"  # what a kernel loads is a block, not a tensor of members
 ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import headwise as hw
-from headwise.elsewhere import SB3
+from headwise.foreign_names import SB3
 
 PAGE = (Path(__file__).parents[1] / "docs" / "from-sb3.md").read_text()
 

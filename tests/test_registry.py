@@ -7,7 +7,7 @@ from headwise.algorithms.base import config_from
 from headwise.algorithms.dqn import DQN
 from headwise.algorithms.ppo import PPO
 from headwise.algorithms.sac import SAC
-from headwise.elsewhere import CLEANRL, SB3
+from headwise.foreign_names import CLEANRL, SB3
 from headwise.registry import Registry
 
 

@@ -54,7 +54,7 @@ def has_bf16() -> bool:
 
 def bf16_forward(count: int, x: Sequence[int], trunk: Sequence[Sequence[int]], leaves: Sequence[Sequence[int]], threads: int) -> None:
     """
-    So many networks at once, with products of numbers rounded to bfloat16. See headwise.population.at_once, which describes them.
+    So many networks at once, with products of numbers rounded to bfloat16. See headwise.population.bf16_network, which describes them.
     """
 
 def bf16_backward(count: int, x: Sequence[int], trunk: Sequence[Sequence[int]], leaves: Sequence[Sequence[int]], to_x: int, threads: int) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Generic, ParamSpec, TypeVar
 
-from headwise.elsewhere import AT_LEARN, suggestion
 from headwise.errors import ConfigError
+from headwise.foreign_names import AT_LEARN, suggestion
 
 P = ParamSpec("P")
 T = TypeVar("T")

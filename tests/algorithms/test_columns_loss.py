@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwise.algorithms.columns_loss import parts_of
+from headwise.algorithms.losses.columns_loss import parts_of
 
 
 @pytest.mark.parametrize(

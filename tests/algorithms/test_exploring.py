@@ -5,7 +5,7 @@ import torch
 
 from headwise import ActionSpec, Choice
 from headwise.algorithms.exploring import Exploring
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.layout import Layout
 
 LAYOUT = Layout(ActionSpec.of(a=Choice(2), b=Choice(4)))
 

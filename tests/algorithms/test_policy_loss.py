@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from headwise import ActionSpec, Choice, Range, _core
-from headwise.algorithms import policy_loss
-from headwise.algorithms.options_loss import fits_options_loss, options_loss
-from headwise.algorithms.policy_loss import PolicyLoss
+from headwise.algorithms.losses import policy_loss
+from headwise.algorithms.losses.options_loss import fits_options_loss, options_loss
+from headwise.algorithms.losses.policy_loss import PolicyLoss
 from headwise.algorithms.ppo import PPO
 from headwise.envs.native import NativeVecEnv
 from headwise.errors import EnvError
 from headwise.factorizations import factorizations
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.layout import Layout
 from headwise.factorizations.shared import SharedPolicy
 from headwise.population import row_shares
 from headwise.training.build import make_loop

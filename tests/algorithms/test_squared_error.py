@@ -2,7 +2,7 @@
 
 import torch
 
-from headwise.algorithms.squared_error import squared_error
+from headwise.algorithms.losses.squared_error import squared_error
 
 
 def test_by_hand():

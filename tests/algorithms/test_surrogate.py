@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from headwise.algorithms.surrogate import clipped_surrogate
+from headwise.algorithms.losses.surrogate import clipped_surrogate
 
 
 def formula(log_ratio, advantage, low, high):

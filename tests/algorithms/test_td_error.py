@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headwise.algorithms.td_error import TDError
+from headwise.algorithms.losses.td_error import TDError
 
 
 def example(columns=2, *, in_use=False, huber=False, scale=0.25, predicted=None):

@@ -8,7 +8,7 @@ from headwise.algorithms.base import ReplayBatch, Task
 from headwise.algorithms.sac import SAC
 from headwise.algorithms.temperature import RUNAWAY, Temperatures
 from headwise.factorizations import factorizations
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.layout import Layout
 from headwise.population import Keys
 
 SPEC = ActionSpec.of(x=Range(-1, 1), a=Choice(4), y=Range(0, 1), b=Choice(2))

@@ -7,7 +7,7 @@ import torch
 from headwise import ActionSpec, Choice, ConfigError, Range
 from headwise.factorizations import Blueprint, factorizations
 from headwise.factorizations.base import is_offered
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.layout import Layout
 from headwise.population import Initializer, Keys
 from headwise.spaces import Condition
 

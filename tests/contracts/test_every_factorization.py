@@ -15,8 +15,8 @@ from cases import (
 
 from headwise.factorizations import factorizations
 from headwise.factorizations.base import Branching
-from headwise.factorizations.critics import BranchingCritic
-from headwise.factorizations.heads import Heads
+from headwise.factorizations.parts.critics import BranchingCritic
+from headwise.factorizations.parts.heads import Heads
 from headwise.nets import Mixer
 from headwise.population import Keys, Stream
 

@@ -15,8 +15,8 @@ from cases import (
 
 from headwise import ActionSpec, Choice, ConfigError, Range
 from headwise.factorizations.ar import AR
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.parts.prefix import Prefix
 from headwise.population import Keys, Stream
 
 ORDERS = {

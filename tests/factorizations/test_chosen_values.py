@@ -4,8 +4,13 @@ import pytest
 import torch
 
 from headwise import ActionSpec, Choice
-from headwise.factorizations.layout import NEVER, Layout
-from headwise.factorizations.values import best_options, chosen_centred, chosen_values, with_best
+from headwise.factorizations.parts.layout import NEVER, Layout
+from headwise.factorizations.parts.values import (
+    best_options,
+    chosen_centred,
+    chosen_values,
+    with_best,
+)
 
 LAYOUT = Layout(ActionSpec.of(a=Choice(2), b=Choice(3)))
 # One member, two rows; options of head a, then those of head b.

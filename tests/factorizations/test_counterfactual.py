@@ -8,10 +8,10 @@ from headwise import ActionSpec, Choice, Range
 from headwise.algorithms import algorithms
 from headwise.algorithms.sac import SAC
 from headwise.envs.native import NativeVecEnv
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.questions import Questions
+from headwise.factorizations.parts.layout import Layout
 from headwise.factorizations.shared import Shared
-from headwise.factorizations.worth import lesser
+from headwise.factorizations.soft.counterfactual import Questions
+from headwise.factorizations.soft.worth import lesser
 from headwise.population import Keys, Stream
 from headwise.spaces import Condition
 from headwise.training.build import make_loop

@@ -8,7 +8,7 @@ from headwise import ActionSpec, Choice, ConfigError, Range, SpaceError
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import ReplayBatch, Task
 from headwise.factorizations import factorizations
-from headwise.factorizations.heads import pick_options
+from headwise.factorizations.parts.heads import pick_options
 from headwise.population import Keys, Stream
 from headwise.training.transition import Transition
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from headwise.factorizations.join import Columns
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.parts.join import Columns
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.parts.prefix import Prefix
 from headwise.spaces import ActionSpec, Choice, Range
 
 SPECS = [

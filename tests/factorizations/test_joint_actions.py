@@ -6,8 +6,8 @@ from cases import CONTINUOUS, DISCRETE, HYBRID, ONE_OF, all_actions
 
 from headwise import ActionSpec, Choice, ConfigError, View
 from headwise.factorizations.joint import Joint
-from headwise.factorizations.joint_actions import JointActions
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.joint_actions import JointActions
+from headwise.factorizations.parts.layout import Layout
 
 
 def test_numbers_and_options_are_each_others_inverse():

@@ -4,14 +4,14 @@ import re
 from pathlib import Path
 
 import headwise
-from headwise.factorizations.layout import NEVER
+from headwise.factorizations.parts.layout import NEVER
 
 SOURCE = Path(headwise.__file__).parent
 HEADER = Path(__file__).parents[2] / "cpp/core/draw_options.h"
 
 
 def test_kernels_have_the_same_number_for_what_may_not_be_chosen():
-    kernels = [*SOURCE.glob("factorizations/*_kernel.py"), *SOURCE.glob("algorithms/*_kernel.py")]
+    kernels = [*SOURCE.glob("factorizations/kernels/*.py"), *SOURCE.glob("algorithms/kernels/*.py")]
     texts = [path.read_text() for path in (*kernels, HEADER)]
     numbers = [float(found) for text in texts for found in re.findall(r"- ?(\d+e\d+)", text)]
     assert len(numbers) >= 7  # six in kernels, one in C++

@@ -6,7 +6,7 @@ import pytest
 import torch
 from cases import DISCRETE, all_actions, blueprint, for_all_rows, make, observations
 
-from headwise.factorizations.critics import BranchingCritic
+from headwise.factorizations.parts.critics import BranchingCritic
 from headwise.factorizations.qplex import QPLEX
 from headwise.nets import Mixer
 

@@ -20,11 +20,11 @@ from cases import (
 from headwise import View
 from headwise.algorithms.importance import importance_weights
 from headwise.algorithms.temperature import Temperatures
-from headwise.factorizations.heads import Heads
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.parts.heads import Heads
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.parts.prefix import Prefix
+from headwise.factorizations.parts.ranges import BetaUnit, ClippedGaussian, SquashedGaussian
 from headwise.factorizations.qplex import QPLEX
-from headwise.factorizations.ranges import BetaUnit, ClippedGaussian, SquashedGaussian
 from headwise.population import Keys, Stream
 
 BY_HEAD = [p for p in offers("policy", ("one_of", "parameters")) if p[0] != "joint"]

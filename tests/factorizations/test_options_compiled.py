@@ -7,20 +7,23 @@ import torch
 
 from headwise import _core
 from headwise.errors import EnvError
-from headwise.factorizations import prefix as prefix_module
-from headwise.factorizations import soft_branching, soft_draw, values, worth
-from headwise.factorizations.layout import NEVER, Layout
-from headwise.factorizations.options_compiled import (
+from headwise.factorizations.parts import prefix as prefix_module
+from headwise.factorizations.parts import values
+from headwise.factorizations.parts.layout import NEVER, Layout
+from headwise.factorizations.parts.options_compiled import (
     can_compile,
     centre_options,
     is_compiled,
     relax_options,
     soft_options,
 )
-from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.parts.prefix import Prefix
+from headwise.factorizations.parts.values import chosen_centred, chosen_values
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft_branching import BranchingSoft
-from headwise.factorizations.values import chosen_centred, chosen_values
+from headwise.factorizations.soft import branching as soft_branching
+from headwise.factorizations.soft import draw as soft_draw
+from headwise.factorizations.soft import worth
+from headwise.factorizations.soft.branching import BranchingSoft
 from headwise.spaces import ActionSpec, Choice, Range
 
 from cases import OBS, ONE_OF, blueprint  # isort: skip

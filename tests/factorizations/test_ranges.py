@@ -8,9 +8,9 @@ import torch
 from cases import CONTINUOUS, HYBRID, make, observations
 from scipy import integrate, stats
 
-from headwise.factorizations.heads import Heads
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.ranges import (
+from headwise.factorizations.parts.heads import Heads
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.parts.ranges import (
     BetaUnit,
     ClippedGaussian,
     SquashedGaussian,

@@ -5,10 +5,10 @@ import torch
 
 from headwise.factorizations.ar import ARPolicy
 from headwise.factorizations.base import Blueprint, Judged
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.parts.stacks import PolicyStack, for_each_head
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft_draw import draw, draw_stack, draw_units
-from headwise.factorizations.stacks import PolicyStack, for_each_head
+from headwise.factorizations.soft.draw import draw, draw_stack, draw_units
 from headwise.population import Initializer, Keys
 from headwise.spaces import ActionSpec, Choice, Range
 

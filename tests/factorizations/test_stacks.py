@@ -5,7 +5,7 @@ import torch
 from cases import make, observations
 
 from headwise import ActionSpec, Choice, Range
-from headwise.factorizations.stacks import for_each_head
+from headwise.factorizations.parts.stacks import for_each_head
 from headwise.population import Keys, Stream
 
 TWO = ActionSpec.of([Choice(3), Range(-1, 1)])

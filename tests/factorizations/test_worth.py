@@ -1,7 +1,7 @@
 import torch
 
-from headwise.factorizations.soft import ActorLoss
-from headwise.factorizations.worth import lesser, worth, worth_each
+from headwise.factorizations.soft.base import ActorLoss
+from headwise.factorizations.soft.worth import lesser, worth, worth_each
 
 VALUES = torch.tensor([[[[1.0], [5.0]], [[2.0], [3.0]]]])  # one member, two critics, two rows
 

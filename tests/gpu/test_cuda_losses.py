@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from headwise.algorithms import columns_loss, options_loss, squared_error
 from headwise.algorithms.diagnostics import RunningMeans, movement
-from headwise.algorithms.policy_loss import PolicyLoss
+from headwise.algorithms.losses import columns_loss, options_loss, squared_error
+from headwise.algorithms.losses.policy_loss import PolicyLoss
 from headwise.algorithms.ppo import PPO
 from headwise.factorizations import Blueprint, factorizations
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.layout import Layout
 from headwise.population import Initializer, Keys, row_shares
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))

@@ -9,11 +9,11 @@ from headwise.algorithms.temperature import Temperatures
 from headwise.factorizations import factorizations
 from headwise.factorizations.ar import AR
 from headwise.factorizations.base import Blueprint
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.prefix import Prefix
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.parts.prefix import Prefix
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft_draw import draw
-from headwise.factorizations.worth import lesser, worth
+from headwise.factorizations.soft.draw import draw
+from headwise.factorizations.soft.worth import lesser, worth
 from headwise.population import Initializer, Keys
 from headwise.spaces import ActionSpec, Choice, Range
 

@@ -5,10 +5,15 @@ import torch
 
 from headwise import ActionSpec, Choice
 from headwise.algorithms.exploring import Exploring
-from headwise.algorithms.td_error import TDError
-from headwise.factorizations.centring import Given, centred
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.values import best_options, chosen_centred, chosen_values, with_best
+from headwise.algorithms.losses.td_error import TDError
+from headwise.factorizations.parts.centring import Given, centred
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.parts.values import (
+    best_options,
+    chosen_centred,
+    chosen_values,
+    with_best,
+)
 from headwise.nets.mixture import mixture, mixture_slope, tensor_mixture, tensor_slope
 from headwise.spaces import Condition
 

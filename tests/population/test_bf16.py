@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from headwise import _core
-from headwise.population import Initializer, Keys, Linear, at_once, bf16, straight_gradients
+from headwise.population import Initializer, Keys, Linear, bf16, straight_gradients
+from headwise.population import bf16_network as at_once
 
 needs_bf16 = pytest.mark.skipif(not _core.has_bf16(), reason="the processor has no AVX512-BF16")
 SHAPES = [
@@ -240,7 +241,8 @@ def test_a_forked_child_makes_threads_of_its_own():
     """Those of the parent are not there; the child's may lie where they were remembered."""
     code = """
 import os, signal, threading, torch
-from headwise.population import at_once, bf16
+from headwise.population import bf16_network as at_once
+from headwise.population import bf16
 torch.set_num_threads(1)
 
 def product():

@@ -12,10 +12,10 @@ import torch
 from headwise import checks
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.algorithms.base import config_from, per_member_fields
-from headwise.elsewhere import AT_LEARN
 from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, ConfigError, HeadwiseError
 from headwise.factorizations import Factorization, factorizations
+from headwise.foreign_names import AT_LEARN
 from headwise.population import Keys
 from headwise.registry import unknown
 from headwise.training.build import make_loop

@@ -60,7 +60,7 @@ def movement(log_ratio: Tensor, ratio: Tensor, valid: Tensor, clip: Tensor) -> M
 
 def _movement_kernel(log_ratio: Tensor, ratio: Tensor, valid: Tensor, clip: Tensor) -> Metrics:
     """`movement` as one kernel."""
-    from headwise.algorithms.diagnostics_kernel import measure_movement
+    from headwise.algorithms.kernels.diagnostics import measure_movement
 
     (rows, columns), clipped, members = log_ratio.shape[-2:], ratio.shape[-1], clip.numel()
     width = max(1 << (max(columns, clipped) - 1).bit_length(), 2)

@@ -26,8 +26,8 @@ from headwise.algorithms.base import (
     algorithms,
 )
 from headwise.algorithms.exploring import Exploring
+from headwise.algorithms.losses.td_error import TDError
 from headwise.algorithms.off_policy import OffPolicyConfig
-from headwise.algorithms.td_error import TDError
 from headwise.checks import check_counts
 from headwise.errors import ConfigError
 from headwise.factorizations.base import (
@@ -37,8 +37,8 @@ from headwise.factorizations.base import (
     factorizations,
     offered,
 )
-from headwise.factorizations.heads import chosen
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.heads import chosen
+from headwise.factorizations.parts.layout import Layout
 from headwise.nets import Activation
 from headwise.population import (
     Adam,

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from headwise.algorithms.schedules import linear
-from headwise.factorizations.heads import pick_options
-from headwise.factorizations.layout import NEVER, Layout
+from headwise.factorizations.parts.heads import pick_options
+from headwise.factorizations.parts.layout import NEVER, Layout
 from headwise.population import Clock, along, even_rows
 
 _FEW, _BLOCK = 256, 128  # of the kernel: options that one thread goes through, heads at a time
@@ -51,7 +51,7 @@ class Exploring:
 
     def _kernel(self, best: Tensor, uniform: Tensor, legal: Tensor | None) -> Tensor:
         """`choose` as one kernel."""
-        from headwise.algorithms.dqn_kernel import explore
+        from headwise.algorithms.kernels.dqn import explore
 
         layout, out = self.layout, torch.empty_like(best, memory_format=torch.contiguous_format)
         clock, mask, mask_row = self.steps.now, layout.bounds, 0

@@ -9,7 +9,7 @@ from headwise.algorithms.base import AlgorithmConfig, PerMember, Task, algorithm
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.ppo_learner import PPOLearner
 from headwise.checks import check_counts
-from headwise.factorizations.ranges import RangeKind
+from headwise.factorizations.parts.ranges import RangeKind
 from headwise.nets import Activation
 
 

@@ -32,11 +32,11 @@ from headwise.algorithms.diagnostics import (
 )
 from headwise.algorithms.importance import annealed_alpha, importance_weights
 from headwise.algorithms.inspect import inspectors
+from headwise.algorithms.losses.policy_loss import PolicyLoss
+from headwise.algorithms.losses.value_loss import ValueLoss
 from headwise.algorithms.offline import OfflineRows, PastRows
-from headwise.algorithms.policy_loss import PolicyLoss
-from headwise.algorithms.value_loss import ValueLoss
 from headwise.factorizations.base import Blueprint, Branching, Importance, offered
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.layout import Layout
 from headwise.population import (
     Adam,
     Clock,

@@ -30,8 +30,8 @@ from headwise.algorithms.schedules import linear
 from headwise.algorithms.temperature import Temperatures
 from headwise.checks import check_counts
 from headwise.factorizations.base import ActorGradient, Blueprint, offered
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.soft import twice
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.soft.base import twice
 from headwise.nets import Activation
 from headwise.population import (
     Adam,
@@ -326,7 +326,7 @@ def _td_errors(
     predicted: Tensor, following: Tensor, reward: Tensor, discount: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Predictions (P, 2, B, G) minus targets, and twice that divided by the rows, as a kernel."""
-    from headwise.algorithms.sac_kernel import td_error
+    from headwise.algorithms.kernels.sac import td_error
 
     rows, columns = following.shape[-2:]
     error, slope = torch.empty((2, *predicted.shape), device=predicted.device).unbind(0)
@@ -339,7 +339,7 @@ def _td_errors(
 
 def _decayed(count: Tensor, start: float, decay: float, floor: float) -> Tensor:
     """Start * decay^count, at least the floor, as a kernel."""
-    from headwise.algorithms.sac_kernel import relaxation
+    from headwise.algorithms.kernels.sac import relaxation
 
     out = torch.empty((), device=count.device)
     relaxation[(1,)](count, out, float(start), math.log(decay), float(floor))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.algorithms.base import LazyMetrics, Metrics
-from headwise.factorizations.layout import Layout
+from headwise.factorizations.parts.layout import Layout
 from headwise.population import Adam, Keys, Packed, along, member_mean
 
 
@@ -112,7 +112,7 @@ class Temperatures(nn.Module):
 
     @torch.no_grad()
     def _forward_kernel(self) -> Tensor:
-        from headwise.algorithms.sac_kernel import temperatures
+        from headwise.algorithms.kernels.sac import temperatures
 
         (members, groups), heads = self.log_alpha.shape, len(self._group)
         out = torch.empty(members, heads, device=self._group.device)
@@ -126,7 +126,7 @@ class Temperatures(nn.Module):
         self, entropy: Tensor, fraction: Tensor, in_use: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, target (P, H) and surplus (P, groups), which is also the gradient from then on."""
-        from headwise.algorithms.sac_kernel import surplus as kernel
+        from headwise.algorithms.kernels.sac import surplus as kernel
 
         members, rows, heads = entropy.shape
         groups = self.log_alpha.shape[-1]

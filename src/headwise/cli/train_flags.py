@@ -12,9 +12,9 @@ import tyro
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.checks import checked_count, checked_seed
 from headwise.cli.flags import asked_in_groups, value_of, words_by_flag
-from headwise.elsewhere import suggestion
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
+from headwise.foreign_names import suggestion
 from headwise.training.device import AUTO
 from headwise.training.products import Products
 

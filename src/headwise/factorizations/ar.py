@@ -21,16 +21,21 @@ from headwise.factorizations.base import (
     Value,
     factorizations,
 )
-from headwise.factorizations.chain_draw import Sampled, draw_number, sample_number, sample_option
-from headwise.factorizations.critics import ValueCritic
-from headwise.factorizations.heads import FEW, Heads
-from headwise.factorizations.join import can_join
-from headwise.factorizations.prefix import Prefix, ordered
-from headwise.factorizations.soft import Soft
-from headwise.factorizations.soft_chain import ChainSoft
-from headwise.factorizations.soft_concat import ConcatSoft
-from headwise.factorizations.stacks import PolicyStack
-from headwise.factorizations.values import chosen_values, max_centred, with_best
+from headwise.factorizations.parts.chain_draw import (
+    Sampled,
+    draw_number,
+    sample_number,
+    sample_option,
+)
+from headwise.factorizations.parts.critics import ValueCritic
+from headwise.factorizations.parts.heads import FEW, Heads
+from headwise.factorizations.parts.join import can_join
+from headwise.factorizations.parts.prefix import Prefix, ordered
+from headwise.factorizations.parts.stacks import PolicyStack
+from headwise.factorizations.parts.values import chosen_values, max_centred, with_best
+from headwise.factorizations.soft.base import Soft
+from headwise.factorizations.soft.chain import ChainSoft
+from headwise.factorizations.soft.concat import ConcatSoft
 from headwise.nets import MLP
 from headwise.nets.branches import by_way_of
 from headwise.population import Linear

@@ -25,16 +25,16 @@ from torch import Tensor
 
 from headwise.checks import check_settings
 from headwise.errors import ConfigError
-from headwise.factorizations.heads import Heads
-from headwise.factorizations.layout import Layout
-from headwise.factorizations.ranges import RangeKind
+from headwise.factorizations.parts.heads import Heads
+from headwise.factorizations.parts.layout import Layout
+from headwise.factorizations.parts.ranges import RangeKind
 from headwise.nets import Activation
 from headwise.population import Initializer, Trainable
 from headwise.registry import Registry
 from headwise.spaces import ActionSpec
 
 if TYPE_CHECKING:
-    from headwise.factorizations.soft import Soft
+    from headwise.factorizations.soft.base import Soft
 
 ActorGradient: TypeAlias = Literal["straight_through", "counterfactual"]
 """How an actor of SAC learns which options are good."""

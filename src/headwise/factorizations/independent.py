@@ -16,12 +16,12 @@ from headwise.factorizations.base import (
     Value,
     factorizations,
 )
-from headwise.factorizations.critics import ValueCritic
-from headwise.factorizations.plain import PlainValue
-from headwise.factorizations.soft import Soft
-from headwise.factorizations.soft_independent import IndependentSoft
-from headwise.factorizations.stacks import PolicyStack, for_each_head
-from headwise.factorizations.values import best_options, chosen_values, max_centred
+from headwise.factorizations.parts.critics import ValueCritic
+from headwise.factorizations.parts.plain import PlainValue
+from headwise.factorizations.parts.stacks import PolicyStack, for_each_head
+from headwise.factorizations.parts.values import best_options, chosen_values, max_centred
+from headwise.factorizations.soft.base import Soft
+from headwise.factorizations.soft.independent import IndependentSoft
 from headwise.nets import Dueling
 
 

@@ -17,13 +17,13 @@ from headwise.factorizations.base import (
     Value,
     factorizations,
 )
-from headwise.factorizations.critics import ValueCritic
-from headwise.factorizations.joint_actions import JointActions
-from headwise.factorizations.plain import PlainValue
+from headwise.factorizations.parts.critics import ValueCritic
+from headwise.factorizations.parts.joint_actions import JointActions
+from headwise.factorizations.parts.plain import PlainValue
+from headwise.factorizations.parts.values import BranchingValue
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft import Soft
-from headwise.factorizations.soft_joint import JointSoft
-from headwise.factorizations.values import BranchingValue
+from headwise.factorizations.soft.base import Soft
+from headwise.factorizations.soft.joint import JointSoft
 from headwise.spaces import ActionSpec
 
 

@@ -21,11 +21,11 @@ from headwise.factorizations.base import (
     Value,
     factorizations,
 )
-from headwise.factorizations.critics import BranchingCritic
+from headwise.factorizations.parts.critics import BranchingCritic
+from headwise.factorizations.parts.values import BranchingValue, chosen_centred
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft import Soft, need_options
-from headwise.factorizations.soft_branching import BranchingSoft
-from headwise.factorizations.values import BranchingValue, chosen_centred
+from headwise.factorizations.soft.base import Soft, need_options
+from headwise.factorizations.soft.branching import BranchingSoft
 from headwise.nets import Mixer
 from headwise.nets.mixer import MixerKind
 

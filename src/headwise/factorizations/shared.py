@@ -20,13 +20,13 @@ from headwise.factorizations.base import (
     Value,
     factorizations,
 )
-from headwise.factorizations.critics import ValueCritic
-from headwise.factorizations.heads import Heads
-from headwise.factorizations.plain import PlainValue
-from headwise.factorizations.soft import Soft
-from headwise.factorizations.soft_concat import ConcatSoft
-from headwise.factorizations.spread import Spread
-from headwise.factorizations.values import BranchingValue
+from headwise.factorizations.parts.critics import ValueCritic
+from headwise.factorizations.parts.heads import Heads
+from headwise.factorizations.parts.plain import PlainValue
+from headwise.factorizations.parts.spread import Spread
+from headwise.factorizations.parts.values import BranchingValue
+from headwise.factorizations.soft.base import Soft
+from headwise.factorizations.soft.concat import ConcatSoft
 from headwise.nets import MLP
 from headwise.population import Linear
 

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from headwise.checks import check_counts
 from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
-from headwise.factorizations.critics import BranchingCritic
-from headwise.factorizations.plain import PlainValue
+from headwise.factorizations.parts.critics import BranchingCritic
+from headwise.factorizations.parts.plain import PlainValue
+from headwise.factorizations.parts.values import BranchingValue
 from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft import Soft, need_options
-from headwise.factorizations.soft_branching import BranchingSoft
-from headwise.factorizations.values import BranchingValue
+from headwise.factorizations.soft.base import Soft, need_options
+from headwise.factorizations.soft.branching import BranchingSoft
 
 
 @factorizations.register("vdn")

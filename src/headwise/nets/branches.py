@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headwise.nets.mlp import MLP
 from headwise.population import Linear, bf16
-from headwise.population.at_once import fits_at_once, through
+from headwise.population.bf16_network import fits_at_once, through
 from headwise.population.layers import Copy, Part
 
 _WIDTHS = (32, 64, 128, 256)
@@ -157,7 +157,7 @@ class _Branches(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        from headwise.nets.branches_kernel import add_up, come_back
+        from headwise.nets.kernels.branches import add_up, come_back
 
         features, weight, embedding = ctx.saved_tensors
         net: _Net = ctx.net
@@ -188,7 +188,7 @@ class _Branches(torch.autograd.Function):
 
 
 def _go_out(features: Tensor, net: _Net, *, keep: bool) -> _Found:
-    from headwise.nets.branches_kernel import go_out
+    from headwise.nets.kernels.branches import go_out
 
     copies, rows, _ = features.shape
     value = features.new_empty(copies, rows)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from headwise.nets.branches import branch, fits_branches, second_half, two_branches
 from headwise.nets.mlp import MLP
 from headwise.population import Activation, Initializer, Linear, bf16
-from headwise.population.at_once import Piece, fits_at_once, through
+from headwise.population.bf16_network import Piece, fits_at_once, through
 
 
 class Dueling(nn.Module):
@@ -121,7 +121,7 @@ class Dueling(nn.Module):
     ) -> tuple[Tensor, ...] | None:
         """What outputs make of the inputs by way of some units of the embedding, in one call.
 
-        None where that is not possible: see `headwise.population.at_once`.
+        None where that is not possible: see `headwise.population.bf16_network`.
         """
         if not bf16.fits(x):
             return None

@@ -98,7 +98,7 @@ class _MixtureKernels(torch.autograd.Function):
     def forward(
         ctx: Any, advantage: Tensor, first: Tensor, second: Tensor, base: Tensor | None
     ) -> Tensor:
-        from headwise.nets.mixture_kernel import mix
+        from headwise.nets.kernels.mixture import mix
 
         advantage, first, second = (x.contiguous() for x in (advantage, first, second))
         hidden = torch.empty_like(second)
@@ -112,7 +112,7 @@ class _MixtureKernels(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        from headwise.nets.mixture_kernel import mix_back
+        from headwise.nets.kernels.mixture import mix_back
 
         advantage, first, second, hidden = ctx.saved_tensors
         grad = grad.contiguous()
@@ -125,7 +125,7 @@ class _MixtureKernels(torch.autograd.Function):
 
 
 def _slope_kernel(advantage: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    from headwise.nets.mixture_kernel import mix_slope
+    from headwise.nets.kernels.mixture import mix_slope
 
     advantage, first, second = (x.contiguous() for x in (advantage, first, second))
     slope = torch.empty_like(advantage)

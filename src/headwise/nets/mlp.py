@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from headwise.nets.two_layers import fits_output, fits_two_layers, two_layers
 from headwise.population import Activation, Initializer, Linear, bf16
-from headwise.population.at_once import Piece, fits_at_once, through
+from headwise.population.bf16_network import Piece, fits_at_once, through
 from headwise.population.layers import Copy, Part
 
 
@@ -53,7 +53,7 @@ class MLP(nn.Module):
         return self._through(x, output, copy)
 
     def pieces(self, copy: Copy | None = None) -> list[Piece]:
-        """Its layers as parts of a network that is one call; see `headwise.population.at_once`."""
+        """Its layers as parts of a network that is one call; see `population.bf16_network`."""
         layers = (layer for layer in self.layers if isinstance(layer, Linear))
         return [layer.piece(self.activation, copy) for layer in layers]
 

@@ -103,7 +103,7 @@ class _TwoLayers(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        from headwise.nets.two_layers_kernel import add_up, come_back
+        from headwise.nets.kernels.two_layers import add_up, come_back
 
         x, first, second, *parameters = ctx.saved_tensors
         by_inputs, by_weights = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
@@ -133,7 +133,7 @@ def _go_through(
     x: Tensor, then: Activation, parameters: list[Tensor], *, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What comes out of each layer; of those before the last one only if it is to be kept."""
-    from headwise.nets.two_layers_kernel import go_through
+    from headwise.nets.kernels.two_layers import go_through
 
     shape = _Shape.of(x, parameters)
     rows = (shape.copies, shape.rows)

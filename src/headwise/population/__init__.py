@@ -5,7 +5,7 @@ from the right, so the text of an algorithm is that of one member.
 """
 
 from headwise.population.clock import Clock
-from headwise.population.kept import Kept
+from headwise.population.fixed_tensors import Kept
 from headwise.population.keys import Draws, Keys, Stream
 from headwise.population.layers import Activation, Initializer, LayerNorm, Linear
 from headwise.population.lift import lift

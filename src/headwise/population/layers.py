@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.population import bf16
-from headwise.population.at_once import Piece, through
+from headwise.population.bf16_network import Piece, through
 from headwise.population.keys import Keys, Stream, to_normal
 from headwise.population.packing import gradients_go_straight
 from headwise.population.steady import elu, tanh_
@@ -193,7 +193,7 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -
 
 
 def _forward_kernels(x: Tensor, weight: Tensor, bias: Tensor, then: Activation | None) -> Tensor:
-    from headwise.population.affine_kernel import add_bias
+    from headwise.population.kernels.affine import add_bias
 
     out = torch.bmm(x, weight)
     copies, rows, width = out.shape
@@ -217,7 +217,7 @@ def _back_kernels(
     grad: Tensor, out: Tensor, to_bias: Tensor | None, then: Activation | None
 ) -> Tensor:
     """`_slope` as a kernel that also adds the sum over rows to the gradient of the bias."""
-    from headwise.population.affine_kernel import go_back
+    from headwise.population.kernels.affine import go_back
 
     copies, rows, width = out.shape
     before = grad if then is None else torch.empty_like(out)

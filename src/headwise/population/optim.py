@@ -79,7 +79,7 @@ class Adam:
 
     @torch.no_grad()
     def _step_kernels(self, follower: Packed | None, rate: float) -> None:
-        from headwise.population.adam_kernel import step, sum_squares
+        from headwise.population.kernels.adam import step, sum_squares
 
         grid = (self._starts.shape[0],)
         each = self._starts.shape[0] // self.packed.num_members

@@ -20,7 +20,7 @@ def fill_uniforms(out: Tensor, seeds: Tensor, stream: int, step: int | Tensor) -
     if out.device.type != "cuda":
         out.copy_(tensor_uniforms(seeds, out.shape[1], stream, step))
         return
-    from headwise.population.philox_kernel import fill_uniforms as kernel
+    from headwise.population.kernels.philox import fill_uniforms as kernel
 
     clock = step if isinstance(step, Tensor) else torch.tensor(step, device=out.device)
     members, size = out.shape

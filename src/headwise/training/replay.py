@@ -125,7 +125,7 @@ class Replay:
             self._tensors[name][where] = torch.where(counts, x.to(kept.dtype), kept)
 
     def _write_kernel(self, step: Transition) -> None:
-        from headwise.training.replay_kernel import write
+        from headwise.training.kernels.replay import write
 
         obs, action = step.obs.contiguous(), step.acted.action.contiguous()
         members, slots, width = obs.shape
@@ -196,7 +196,7 @@ class Replay:
 
     def _draw_kernel(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """A draw as one CUDA kernel, for single steps without masks."""
-        from headwise.training.replay_kernel import draw
+        from headwise.training.kernels.replay import draw
 
         members, batch, _ = uniform.shape
         width = self._store.shape[-1]

@@ -1,0 +1,1 @@
+"""What updates minimise, each loss with its gradient."""

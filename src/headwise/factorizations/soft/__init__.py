@@ -1,0 +1,1 @@
+"""Soft values: what SAC learns with, for each factorization."""

@@ -1,0 +1,1 @@
+"""Triton kernels, which are imported only where there is a CUDA device."""
