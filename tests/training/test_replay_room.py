@@ -77,7 +77,7 @@ def test_bytes_are_kept_as_bytes_and_nothing_changes(algo, broken, monkeypatch):
     ours = small_agent(algo, Camera, **settings).learn(160, progress=False)
     kept = ours.loop.memory._tensors["obs"].dtype
     assert kept is (torch.float32 if broken else torch.uint8)
-    monkeypatch.setattr("headwise.training.memory.LARGE", 10**9)
+    monkeypatch.setattr("headwise.training.memory.MIN_BYTE_OBS", 10**9)
     plain = small_agent(algo, Camera, **settings).learn(160, progress=False)
     assert not plain.loop.memory.bytes_only
     a, b = (agent.loop.algorithm.state_dict() for agent in (ours, plain))

@@ -11,9 +11,8 @@ from typing import Literal
 import tyro
 from rich.console import Console
 
+from headwise.cli.runs import RUNS
 from headwise.errors import ConfigError
-
-RUNS = Path("runs")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from headwise.agent import Agent
 
 CHECKPOINT = "checkpoint.zip"
-"""The agent, as it was last saved."""
+"""The agent, as it was last saved; runs of studies have one of the same name."""
+RUNS = Path("runs")
+"""Where runs, studies and reports are put if nobody says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from headwise.cli.runs import RUNS
 from headwise.cli.values import parse_pairs
 from headwise.errors import ConfigError, StoreError
 from headwise.study.archive import read_archive, restore, write_archive
@@ -31,8 +32,6 @@ from headwise.study.status import standings
 from headwise.study.store import CHECKPOINT, Store
 from headwise.study.study import Study
 from headwise.training.products import products_as
-
-RUNS = Path("runs")
 
 
 @dataclass(frozen=True)

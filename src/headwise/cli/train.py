@@ -13,7 +13,7 @@ from typing import Any
 
 from headwise.agent import Agent
 from headwise.agent.storage import held_steps
-from headwise.cli.runs import CHECKPOINT, checkpoint_of, import_module_of, load_run
+from headwise.cli.runs import CHECKPOINT, RUNS, checkpoint_of, import_module_of, load_run
 from headwise.cli.train_flags import Asked, kept_words, parse, seeds_of
 from headwise.cli.values import parse_pairs
 from headwise.envs.make import plain_name
@@ -148,7 +148,7 @@ def _folder(asked: Asked) -> Path:
     view = asked.environment.view
     words: list[Any] = [plain_name(asked.environment.env), *([view] if view else [])]
     words += [asked.run.algo, asked.run.factorization]
-    return Path("runs") / re.sub(r"[^\w.-]+", "-", "-".join(words))
+    return RUNS / re.sub(r"[^\w.-]+", "-", "-".join(words))
 
 
 def _sink(name: str, folder: Path) -> Sink:

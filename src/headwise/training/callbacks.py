@@ -17,7 +17,7 @@ import numpy as np
 from headwise.checks import checked_count, plain
 from headwise.errors import ConfigError
 from headwise.training.checkpoint_saver import Saver
-from headwise.training.episodes import AT_HAND
+from headwise.training.episodes import RECENT_EPISODES
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
 from headwise.training.report import Report, make_report
@@ -54,7 +54,7 @@ class StopOnScore:
                 got=self.members,
                 allowed="'all' or 'any'",
             )
-        episodes = checked_count("episodes", self.episodes, most=AT_HAND)
+        episodes = checked_count("episodes", self.episodes, most=RECENT_EPISODES)
         for name, value in (("score", score), ("episodes", episodes)):
             object.__setattr__(self, name, value)
 

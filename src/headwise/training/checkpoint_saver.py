@@ -10,8 +10,8 @@ from headwise.errors import CheckpointError
 
 SECONDS = 60.0
 """Time between checkpoints, where no number of steps is given."""
-MOST_OF_THE_TIME = 0.05
-"""The share of the time that checkpoints may take, where no number of steps is given."""
+MAX_TIME_SHARE = 0.05
+"""The largest share of the time that checkpoints may take, where no number of steps is given."""
 
 logger = logging.getLogger("headwise")
 
@@ -50,7 +50,7 @@ class Saver:
         ended = time.monotonic()
         if self._every is not None:
             self._next_step = (step // self._every + 1) * self._every
-        self._next_time = ended + max(SECONDS, (ended - started) / MOST_OF_THE_TIME)
+        self._next_time = ended + max(SECONDS, (ended - started) / MAX_TIME_SHARE)
 
     def finish(self) -> None:
         """Writes the last one; here a failure is an error."""

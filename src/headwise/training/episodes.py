@@ -12,7 +12,7 @@ from headwise.envs.types import StepBatch
 _Column: TypeAlias = NDArray[Any]
 _Rows: TypeAlias = NDArray[np.float64]
 
-AT_HAND = 1000
+RECENT_EPISODES = 1000
 """The last episodes of each member that are known without going through all of them."""
 
 
@@ -27,7 +27,8 @@ class Episodes:
         self._keep = keep
         self._parts: list[_Rows] = [np.empty((0, 4))]
         self._fresh: list[tuple[int, _Column, _Column, _Column]] = []  # in no part yet
-        self._last: dict[int, _Rows] = {}  # returns and lengths (n, 2) of each member, n <= AT_HAND
+        # Returns and lengths (n, 2) of each member, n <= RECENT_EPISODES.
+        self._last: dict[int, _Rows] = {}
 
     def add(self, step: StepBatch, env_steps: int) -> None:
         """Takes note of the episodes that ended in a step; `env_steps` are those of each member."""
@@ -53,9 +54,9 @@ class Episodes:
         self._parts, self._fresh, self._last = [np.empty((0, 4))], [], {}
         self._take(rows.reshape(-1, 4))
 
-    def last(self, member: int, episodes: int = AT_HAND) -> tuple[_Rows, _Rows]:
+    def last(self, member: int, episodes: int = RECENT_EPISODES) -> tuple[_Rows, _Rows]:
         """The returns and the lengths of a member's last episodes, (n,) each, the latest last."""
-        assert episodes <= AT_HAND
+        assert episodes <= RECENT_EPISODES
         self._gather()
         rows = self._last.get(member, np.empty((0, 2)))[-episodes:]
         return rows[:, 0], rows[:, 1]
@@ -87,4 +88,4 @@ class Episodes:
         members, starts = np.unique(by_member[:, 1], return_index=True)
         for member, mine in zip(members, np.split(by_member, starts[1:]), strict=True):
             known = self._last.get(int(member), np.empty((0, 2)))
-            self._last[int(member)] = np.concatenate([known, mine[:, 2:]])[-AT_HAND:]
+            self._last[int(member)] = np.concatenate([known, mine[:, 2:]])[-RECENT_EPISODES:]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headwise.algorithms.base import ReplayPlan, RolloutPlan
 from headwise.envs.types import VecEnv
-from headwise.training.replay import LARGE, Replay
+from headwise.training.replay import MIN_BYTE_OBS, Replay
 from headwise.training.rollout import Rollout
 
 Memory: TypeAlias = Rollout | Replay
@@ -26,7 +26,7 @@ def memory_for(plan: RolloutPlan | ReplayPlan, env: VecEnv) -> Memory:
         plan.capacity,
         env.num_slots,
         plan.n_step,
-        bytes_only=seen.is_bytes and seen.size >= LARGE,
+        bytes_only=seen.is_bytes and seen.size >= MIN_BYTE_OBS,
     )
 
 

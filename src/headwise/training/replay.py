@@ -23,7 +23,7 @@ _SEEN = ("obs", "next_obs")
 WIDEST = 4096
 """Numbers of a transition up to which a kernel draws it: a tile of 16 such rows is 2**16, and far
 larger ones no compiler of kernels takes."""
-LARGE = 1024
+MIN_BYTE_OBS = 1024
 """Numbers of an observation from which it is worth to keep bytes as bytes."""
 
 
