@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from test_agent_load import DQN, PPO, Robot, saved
+from robots import DQN, PPO, Robot, saved
 
 import headwise as hw
 from headwise.training.checkpoint import read_checkpoint, write_checkpoint
@@ -50,6 +50,19 @@ def test_a_checkpoint_that_does_not_tell_the_last_call_finishes_the_first(tmp_pa
     del info["plan"]["target_steps"]
     write_checkpoint(tmp_path / "y.zip", found._replace(info=info))
     assert hw.Agent.load(tmp_path / "y.zip").learn(progress=False).steps == 400
+
+
+def test_a_call_that_is_refused_leaves_nothing_to_finish(tmp_path):
+    agent = hw.Agent("ppo", "HybridShoot", **PPO)
+    with pytest.raises(hw.ConfigError, match="checkpoint_every without a checkpoint"):
+        agent.learn(400, progress=False, checkpoint_every=40)
+    with pytest.raises(hw.ConfigError, match="needs steps"):
+        agent.learn(progress=False)
+    agent.learn(80, progress=False)
+    with pytest.raises(hw.ConfigError, match="checkpoint_every without a checkpoint"):
+        agent.learn(400, progress=False, checkpoint_every=40)
+    assert agent.learn(progress=False).steps == 80
+    assert agent.plan.total_steps == 80  # what schedules are laid out for
 
 
 # --- masks ----------------------------------------------------------------------------------------

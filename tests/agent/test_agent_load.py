@@ -8,92 +8,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
+from robots import DQN, PPO, Free, Masked, Robot, Team, saved
 
 import headwise as hw
-from headwise.agent.face import Face
-from headwise.envs.foreign import wrap
-from headwise.envs.make import environments
 from headwise.training.checkpoint import read_checkpoint, write_checkpoint
-
-PPO = {"hidden": (8,), "rollout": 40, "minibatch": 20, "epochs": 1, "num_envs": 2}
-DQN = {"hidden": (8,), "warmup": 16, "replay": 200, "batch_size": 8, "num_envs": 4}
-
-
-class Robot(gym.Env):
-    """An episode of `length` steps; `closed` once somebody closes it."""
-
-    observation_space = spaces.Box(-1, 1, (3,))
-    action_space = spaces.Dict(grip=spaces.Discrete(3), joints=spaces.Box(-1, 1, (2,)))
-    closed = False
-
-    def __init__(self, length=10, tool=None, render_mode=None):
-        self.length, self.tool, self.render_mode = length, tool, render_mode
-
-    def reset(self, *, seed=None, options=None):
-        assert not self.closed
-        super().reset(seed=seed)
-        self.time = 0
-        return self._obs(), {}
-
-    def step(self, action):
-        assert self.action_space.contains(action), action
-        self.time += 1
-        return self._obs(), 1.0, False, self.time == self.length, {}
-
-    def _obs(self):
-        return self.np_random.uniform(-1, 1, 3).astype(np.float32)
-
-    def close(self):
-        self.closed = True
-
-
-class Free(Robot):
-    action_space = spaces.Box(-np.inf, np.inf, (2,))
-
-
-class Masked(Robot):
-    action_space = spaces.Discrete(3)
-
-    def reset(self, **given):
-        return super().reset(**given)[0], {"action_mask": np.array([1, 0, 0])}
-
-    def step(self, action):
-        obs, _, *ends, _ = super().step(action)
-        return obs, float(action > 0), *ends, {"action_mask": np.array([1, 0, 0])}
-
-
-class Team:
-    """Two agents, each of whom earns 1 in every one of 4 steps."""
-
-    metadata = {"name": "team"}  # noqa: RUF012
-    possible_agents = ("a", "b")
-
-    def __init__(self):
-        self.agents = []
-
-    def observation_space(self, agent):
-        return spaces.Box(0, 9, (1,))
-
-    def action_space(self, agent):
-        return spaces.Discrete(2)
-
-    def reset(self, seed=None, options=None):
-        self.agents, self.time = list(self.possible_agents), 0
-        return self._each(np.zeros(1)), self._each({})
-
-    def step(self, actions):
-        self.time += 1
-        over = self.time == 4
-        told = tuple(self._each(x) for x in (np.zeros(1), 1.0, over, False, {}))
-        self.agents = [] if over else self.agents
-        return told
-
-    def _each(self, value):
-        return dict.fromkeys(self.agents, value)
-
-    def close(self):
-        pass
 
 
 @pytest.fixture
@@ -105,13 +23,6 @@ def package():
     sys.modules[name] = module
     yield f"{name}:headwise_test/Robot-v0"
     del sys.modules[name], gym.registry["headwise_test/Robot-v0"]
-
-
-def saved(path, env, algo="ppo", **more):
-    settings = PPO if algo == "ppo" else DQN
-    agent = hw.Agent(algo, env, **{**settings, **more}).learn(80, progress=False)
-    agent.save(path)
-    return agent
 
 
 # --- what translates goes along -------------------------------------------------------------------
@@ -409,111 +320,6 @@ def test_what_a_checkpoint_settles_is_said_so(settings, words, tmp_path):
     with pytest.raises(hw.ConfigError, match=words) as error:
         hw.Agent.load(tmp_path / "x.zip", env=Robot, **settings)
     assert "seeds," not in str(error.value)  # which cannot be set here
-
-
-# --- another environment of its kind, or not ------------------------------------------------------
-
-
-class Shaped(Robot):
-    """With whatever spaces it is given."""
-
-    def __init__(self, observation_space=None, action_space=None):
-        super().__init__()
-        self.observation_space = observation_space or Robot.observation_space
-        self.action_space = action_space or Robot.action_space
-
-    def _obs(self):
-        return self.observation_space.sample()
-
-
-def shaped(**given):
-    return functools.partial(Shaped, **given)
-
-
-THREE, TWO, NUMBER = spaces.Discrete(3), spaces.Discrete(2), spaces.Box(-1, 1, (1,))
-KEYS = "the keys of every Dict in this order"
-OTHERWISE = {
-    "heads in another order": (
-        {"action_space": spaces.Dict(grip=THREE, lift=THREE)},
-        {"action_space": spaces.Dict(lift=THREE, grip=THREE)},
-        r"heads come in another order; got lift: Choice\(3\), grip: .*; allowed: grip: .*" + KEYS,
-    ),
-    "heads of other names": (
-        {"action_space": spaces.Dict(grip=THREE, lift=THREE)},
-        {"action_space": spaces.Dict(grip=THREE, turn=THREE)},
-        "heads are others; got grip: .*, turn: .*; allowed: grip: .*, lift: .*",
-    ),
-    "heads that are always in use": (
-        {"action_space": spaces.OneOf((THREE, TWO))},
-        {"action_space": spaces.MultiDiscrete([2, 3, 2])},
-        r"heads are others; .*; allowed: action: Choice\(2\), action:0: Choice\(3\) "
-        r"\(if 0 <= action < 1\), action:1: ",
-    ),
-    "observations in another order": (
-        {"observation_space": spaces.Dict(speed=NUMBER, target=NUMBER)},
-        {"observation_space": spaces.Dict(target=NUMBER, speed=NUMBER)},
-        r"laid out otherwise; got target: numbers of shape \(1,\), speed: .*allowed: speed.*"
-        + KEYS,
-    ),
-    "options for numbers": (
-        {"observation_space": spaces.Box(-1, 1, (3,))},
-        {"observation_space": THREE},
-        r"got observation: 3 options; allowed: observation: numbers of shape \(3,\)",
-    ),
-    "another shape": (
-        {"observation_space": spaces.Box(-1, 1, (2, 3))},
-        {"observation_space": spaces.Box(-1, 1, (3, 2))},
-        r"got observation: numbers of shape \(3, 2\); allowed: observation: .*\(2, 3\)",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", OTHERWISE)
-def test_an_environment_that_means_something_else_is_refused(what, tmp_path):
-    trained, other, words = OTHERWISE[what]
-    agent = saved(tmp_path / "x.zip", shaped(**trained))
-    with pytest.raises(hw.SpaceError, match=f"not the one that the agent was trained in.*{words}"):
-        hw.Agent.load(tmp_path / "x.zip", env=shaped(**other))
-    with pytest.raises(hw.SpaceError, match="not the one that the agent was trained in"):
-        agent.best(env=Shaped(**other))
-    assert hw.Agent.load(tmp_path / "x.zip", env=shaped(**trained)).evaluate(1).lengths == [[10]]
-
-
-ALIKE = {
-    "other bounds of what is seen": ({}, {"observation_space": spaces.Box(-2, 2, (3,))}),
-    "a tuple for an array": (
-        {"action_space": spaces.MultiDiscrete([3, 2])},
-        {"action_space": spaces.Tuple((THREE, TWO))},
-    ),
-    "options from another number": (
-        {"action_space": THREE}, {"action_space": spaces.Discrete(3, start=-1)},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", ALIKE)
-def test_spaces_that_say_the_same_otherwise_are_taken(what, tmp_path):
-    trained, other = ALIKE[what]
-    saved(tmp_path / "x.zip", shaped(**trained))
-    assert hw.Agent.load(tmp_path / "x.zip", env=shaped(**other)).evaluate(1).lengths == [[10]]
-
-
-@pytest.mark.parametrize("name", ["Platform", "HybridShoot", "CoopPush", "ContextualDecoupler"])
-def test_a_compiled_environment_is_the_same_behind_its_face(name, tmp_path):
-    by_id, made = f"headwise/{name}-v0", functools.partial(gym.make, f"headwise/{name}-v0")
-    saved(tmp_path / "x.zip", by_id)
-    saved(tmp_path / "y.zip", made)
-    for path, env in (("x.zip", made), ("x.zip", name), ("y.zip", by_id)):
-        assert hw.Agent.load(tmp_path / path, env=env).evaluate(1, max_steps=3).lengths.size == 1
-
-
-def test_a_team_is_the_same_by_a_registered_name(tmp_path, monkeypatch):
-    """A checkpoint of an earlier version knew its observations as one vector only."""
-    monkeypatch.setitem(environments._entries, "TestTeam", functools.partial(wrap, Team))
-    agent = saved(tmp_path / "x.zip", "TestTeam")
-    assert agent.face.observation_space.keys() == {"a", "b"}
-    assert hw.Agent.load(tmp_path / "x.zip", env=Team).evaluate(1).lengths == [[4]]
-    Face.plain(agent.face.spec, agent.face.obs_spec).check(agent.face)
 
 
 # --- what a member knew before --------------------------------------------------------------------

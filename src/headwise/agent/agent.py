@@ -24,7 +24,6 @@ from headwise.agent.world import World
 from headwise.algorithms import AlgorithmConfig
 from headwise.checks import checked_count, checked_seed, optional_count
 from headwise.envs.types import VecEnv
-from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
 from headwise.registry import known_keywords
 from headwise.training.callbacks import Callback
@@ -175,36 +174,37 @@ class Agent:
             log_every: Environment steps of a member between two reports; None is 200 in a run.
         """
         self._has_room = check_ready(self._loop, has_room=self._has_room)
-        target = self._target(steps)
         checkpoint_every = optional_count("checkpoint_every", checkpoint_every)
-        log_every = optional_count("log_every", log_every) or max(1000, target // 200)
+        log_every = optional_count("log_every", log_every)
+        before, target = (self.plan, self.steps), self._target(steps)
         title = f"{self.plan.config.name} {self.plan.factorization.name}"
         self._scores = None
-        train(
-            self._loop,
-            target,
-            save=lambda: self.save(checkpoint or ""),
-            load=self.world.load_call(str(checkpoint)),
-            is_new=self.steps == 0 and not self._was_loaded,
-            tell=steps is not None and not self._has_learned,
-            progress=Progress(title) if progress else None,
-            callbacks=callbacks,
-            sinks=sinks,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            log_every=log_every,
-        )
+        try:
+            train(
+                self._loop,
+                target,
+                save=lambda: self.save(checkpoint or ""),
+                load=self.world.load_call(str(checkpoint)),
+                is_new=self.steps == 0 and not self._was_loaded,
+                tell=steps is not None and not self._has_learned,
+                progress=Progress(title) if progress else None,
+                callbacks=callbacks,
+                sinks=sinks,
+                checkpoint=checkpoint,
+                checkpoint_every=checkpoint_every,
+                log_every=log_every or max(1000, target // 200),
+            )
+        except Exception:
+            if self.steps == before[1]:  # it was refused, so that nothing is to be finished
+                self.plan = before[0]
+            raise
         self._has_learned = True
         return self
 
     def _target(self, steps: int | None) -> int:
         """The steps to reach, and the learner laid out for them if nothing has happened yet."""
         if steps is None:
-            if self.plan.target_steps is None:
-                raise ConfigError(
-                    "the first learn needs steps", got=None, fix="Say learn(100_000)."
-                )
-            return self.plan.target_steps
+            return self.plan.begun_for()
         more = checked_count("steps", steps)
         if self.plan.total_steps is None:
             self.plan = replace(self.plan, total_steps=more)

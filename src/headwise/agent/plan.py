@@ -144,6 +144,14 @@ class Plan:
         config, factorization, seeds = (known.pop(n) for n in ("config", "factorization", "seeds"))
         return Plan.of(config, factorization, seeds, settings, beside=_OF_LOAD, **known)
 
+    def begun_for(self) -> int:
+        """The steps that the last `learn` was to reach; refuses where there was none."""
+        if self.target_steps is None:
+            raise ConfigError(
+                "the first call of learn needs steps", got=None, fix="Say learn(100_000)."
+            )
+        return self.target_steps
+
     def of_member(self, member: int) -> Plan:
         """The plan of one member alone, whose run is to begin."""
         own = {
