@@ -1,0 +1,99 @@
+"""Writes `tools/ids_v1.json.gz`: what every run in `results/*.csv` was, by its id.
+
+    python tools/write_ids.py
+
+Most of those files have ids without configurations, and an id is a hash: only a plan of the same
+studies by the same rules tells what it stands for. This file keeps that for when rules change; it
+is not written anew then. It is `{id: Run.to_json()}`, sorted by id. Labels are no part of a run's
+identity; one that several studies have is as the first of `studies` calls it.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from headwise.studies import (
+    actor_gradient,
+    costs,
+    decoupler_cross_family,
+    decoupler_factorial,
+    entropy_bonus,
+    importance_recovery,
+    joint_options,
+    lambda_sweep,
+    learning,
+    paper,
+    sac_settings,
+    target_entropy,
+)
+from headwise.study import Study
+from headwise.study.run import Run
+
+ROOT = Path(__file__).parents[1]
+IDS = ROOT / "tools" / "ids_v1.json.gz"
+
+_STRAIGHT = {"actor_gradient": "straight_through"}
+OF_SAC: tuple[dict[str, Any], ...] = (
+    {},
+    _STRAIGHT,
+    _STRAIGHT | {"target_entropy_end": 0.2},
+    _STRAIGHT | {"target_entropy": 0.2},
+    _STRAIGHT | {"target_entropy": 0.2, "activation": "tanh"},
+)
+"""What `learning --args family=sac` was run with, and `family=dqn`, a fifth of the steps each."""
+OF_DQN: tuple[dict[str, Any], ...] = (
+    {},
+    {"dueling": False},
+    {"dueling": False, "hidden": (256, 256, 256)},
+)
+
+
+def studies() -> Iterator[Study]:
+    """Every study that results come from, with the arguments that `results/README.md` names."""
+    for study in (
+        paper, costs, decoupler_factorial, lambda_sweep, importance_recovery,
+        decoupler_cross_family, joint_options, target_entropy, sac_settings, entropy_bonus,
+        actor_gradient,
+    ):  # fmt: skip
+        yield study.make()
+    yield entropy_bonus.make(target_entropy=0.2)
+    yield learning.make(seeds=8)
+    yield learning.make(family="off_policy", seeds=5)
+    yield learning.make(family="sac", part=1, seeds=5)
+    for settings in OF_SAC:
+        yield learning.make(family="sac", seeds=5, settings=settings)
+    for settings in OF_DQN:
+        yield learning.make(family="dqn", seeds=5, settings=settings)
+
+
+def rows() -> Iterator[dict[str, str]]:
+    """Every row of results that is a run."""
+    for path in sorted((ROOT / "results").glob("*.csv")):
+        with path.open(newline="") as file:
+            yield from (row for row in csv.DictReader(file) if "run" in row)
+
+
+def configurations() -> dict[str, dict[str, Any]]:
+    """What each of them was, by id."""
+    planned: dict[str, Run] = {}
+    for study in studies():
+        for run in study.runs():
+            planned.setdefault(run.id, run)
+    return {id_: planned[id_].to_json() for id_ in sorted({row["run"] for row in rows()})}
+
+
+def read() -> dict[str, dict[str, Any]]:
+    """What the file holds."""
+    found: dict[str, dict[str, Any]] = json.loads(gzip.decompress(IDS.read_bytes()))
+    return found
+
+
+if __name__ == "__main__":
+    found = configurations()
+    IDS.write_bytes(gzip.compress(json.dumps(found, sort_keys=True).encode(), 9, mtime=0))
+    print(f"{IDS.name}: {len(found)} runs, {IDS.stat().st_size / 2**10:.0f} KiB")
