@@ -140,3 +140,11 @@ def test_an_id_without_our_namespace_is_asked_about(name):
         with pytest.raises(HeadwiseError, match=f"unknown env.*'{name}-v0'.*Did you mean '{name}'"):
             make()
     assert own_name(name) == own_name(f"headwise/{name}-v0") == name
+
+
+@pytest.mark.parametrize("name", ["CoopPush", "Lander"])
+@pytest.mark.parametrize("threads", [0, -1, 1.5, False])
+def test_no_threads_are_refused_and_none_named_is_one_for_each_core(name, threads):
+    with pytest.raises(EnvError, match=f"num_threads must be a count; got {threads}; .* from 1"):
+        make_vec(name, [0], 2, num_threads=threads)
+    make_vec(name, [0], 2, num_threads=None).close()
