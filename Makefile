@@ -11,7 +11,7 @@ CPP := $(wildcard cpp/*.cpp cpp/*.h cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
 CODE := src tests examples benchmarks tools
 
-.PHONY: demo test lint types docs bench bundle sanitize format stub clean
+.PHONY: demo test floors lint types docs bench bundle sanitize format stub clean
 
 demo: $(VENV)/built
 	$(BIN)/headwise study run demo --out runs/demo
@@ -19,6 +19,21 @@ demo: $(VENV)/built
 
 test: $(VENV)/built
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The oldest of every dependency that pyproject.toml allows, in an environment of its own, and a smoke
+# test with it. On Linux torch is a CPU build from TORCH_INDEX, so nothing for GPUs is downloaded;
+# `make floors TORCH=2.13.0 TORCH_INDEX=` takes another torch, and no index beside pip's own.
+FLOORS := build/floors
+TORCH ?=
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+floors:
+	rm -rf $(FLOORS)
+	$(PYTHON) -m venv $(FLOORS)
+	$(PYTHON) tools/floors.py $(if $(TORCH),--torch $(TORCH)) > $(FLOORS)/floors.txt
+	$(FLOORS)/bin/python -m pip --disable-pip-version-check --quiet install -c $(FLOORS)/floors.txt \
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+		--config-settings=build-dir=$(FLOORS)/module .
+	cd $(FLOORS) && bin/python -W error $(abspath tools/smoke.py)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check $(CODE)

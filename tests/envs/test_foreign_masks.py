@@ -34,7 +34,6 @@ EXPECTED = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool)
         (THREE, TWO),
         [[1, 0, 1], [0, 1]],
         np.array([[1, 0, 1], [0, 1, 0]]),
-        np.array([[1, 0, 1], [0, 1, 1]]),  # what does not exist is not looked at
     ],
 )
 @pytest.mark.parametrize("space", [Tuple((Discrete(3), Discrete(2))), MultiDiscrete([3, 2])])
@@ -154,6 +153,36 @@ def test_batches():
         out = np.zeros((4, 2, 3), dtype=bool)
         reader(space).read_batch(masks, present, out)
         np.testing.assert_array_equal(out, expected)
+
+
+BEYOND = r"head 'action\[0\]' lacks; got True for option 2; allowed: options from 0 to 1"
+TRANSPOSED = np.array([[1, 0, 1, 1, 0], [1, 1, 1, 1, 1]], dtype=bool)
+
+
+class TwoAndFive(Counter):
+    """Its mask allows what the first head does not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.action_space = MultiDiscrete([2, 5])
+
+    def reset(self, **how):
+        obs, _ = super().reset(**how)
+        return obs, {"action_mask": TRANSPOSED}
+
+
+def test_truths_beyond_the_options_of_a_head_are_refused():
+    read = reader(MultiDiscrete([2, 5]))
+    with pytest.raises(EnvError, match=BEYOND):
+        read.read(TRANSPOSED)
+    good = TRANSPOSED & read.all_legal
+    masks, out = np.stack([good, good, TRANSPOSED]), np.zeros((3, 2, 5), bool)
+    with pytest.raises(EnvError, match=f"number 2 of 3 masks: .*{BEYOND}"):
+        read.read_batch(masks, np.array([True, True, True]), out)
+    read.read_batch(masks, np.array([True, True, False]), out)  # the third is none
+    np.testing.assert_array_equal(out, [good, good, read.all_legal])
+    with pytest.raises(EnvError, match=f"in slot 0 of member 0: .*{BEYOND}"):
+        foreign_env(TwoAndFive, [0, 1], 3).reset()
 
 
 # --- nothing legal ------------------------------------------------------------------------------

@@ -1,11 +1,15 @@
+import gymnasium as gym
 import numpy as np
 import pytest
 
-from headwise import ConfigError, EnvError, _core
+import headwise as hw
+from headwise import ConfigError, EnvError, HeadwiseError, _core
+from headwise.envs.foreign import foreign_env
 from headwise.envs.lander_vec import LanderVecEnv
-from headwise.envs.make import env_names, environments, make_vec
+from headwise.envs.make import env_names, environments, make_vec, own_name
 from headwise.envs.native import NativeVecEnv
 from headwise.envs.probes import probes
+from headwise.study.environment import Environment
 
 
 def test_every_environment_can_be_had_by_name():
@@ -96,3 +100,51 @@ def test_others_may_add_their_own():
             make_vec("Mine", [3], 2, dept=4)
     finally:
         environments._entries.pop("Mine")
+
+
+class Theirs(gym.Env):
+    """An environment of a user, by an id that looks like ours."""
+
+    observation_space = gym.spaces.Box(-1.0, 1.0, (5,))
+    action_space = gym.spaces.Discrete(7)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(5, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(5, np.float32), 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("theirs", ["Platform-v0", "Lander-v0", "Platform"])
+def test_what_a_user_has_registered_is_theirs(theirs, monkeypatch):
+    monkeypatch.setattr(gym.envs.registration, "registry", gym.registry.copy())
+    monkeypatch.setattr(gym, "registry", gym.envs.registration.registry)
+    gym.register(theirs, entry_point=Theirs)
+    assert own_name(theirs) is None
+    assert foreign_env(theirs, [0], 2).spec.cardinalities == (7,)
+    assert hw.Agent("dqn", theirs, num_envs=2).face.spec.cardinalities == (7,)
+    assert Environment(theirs).name == theirs
+    assert own_name("headwise/Platform-v0") == "Platform"
+    assert isinstance(foreign_env("headwise/Platform-v0", [0], 2), NativeVecEnv)
+
+
+@pytest.mark.parametrize("name", ["Platform", "Lander", "HybridShoot"])
+def test_an_id_without_our_namespace_is_asked_about(name):
+    for make in (
+        lambda: foreign_env(f"{name}-v0", [0], 2),
+        lambda: hw.Agent("ppo", f"{name}-v0"),
+        lambda: make_vec(f"{name}-v0", [0], 2),
+        lambda: Environment(f"{name}-v0"),
+    ):
+        with pytest.raises(HeadwiseError, match=f"unknown env.*'{name}-v0'.*Did you mean '{name}'"):
+            make()
+    assert own_name(name) == own_name(f"headwise/{name}-v0") == name
+
+
+@pytest.mark.parametrize("name", ["CoopPush", "Lander"])
+@pytest.mark.parametrize("threads", [0, -1, 1.5, False])
+def test_no_threads_are_refused_and_none_named_is_one_for_each_core(name, threads):
+    with pytest.raises(EnvError, match=f"num_threads must be a count; got {threads}; .* from 1"):
+        make_vec(name, [0], 2, num_threads=threads)
+    make_vec(name, [0], 2, num_threads=None).close()

@@ -103,12 +103,12 @@ def test_integer_boxes():
 
 def test_whole_numbers_that_a_float_cannot_hold_are_refused():
     widest = spaces.Box(-(2**53), 2**53, (1,), np.int64)
-    codec = ActionCodec(widest)
+    codec = ActionCodec(widest, bounds={"action": (-(2**53), 2**53)})
     for end in (codec.spec.low, codec.spec.high):
         assert widest.contains(codec.to_env(end))
     for low, high in ((0, 2**63 - 1), (-(2**53) - 1, 0)):
         with pytest.raises(SpaceError, match=r"too wide to be an action.*bounds={'action'"):
-            ActionCodec(spaces.Box(low, high, (1,), np.int64))
+            ActionCodec(spaces.Box(low, high, (1,), np.int64), bounds={"action": (low, high)})
     wide = spaces.Box(0, 2**63 - 1, (1,), np.int64)
     assert ActionCodec(wide, bounds={"action": (0, 9)}).spec.heads == (Choice(10),)
 
@@ -119,6 +119,31 @@ def test_given_bounds():
     assert codec.spec.heads == (Range(-1, 1), Range(-1, 2), Range(0, 5))
     with pytest.raises(SpaceError, match=r"'x\[0\]' is out of range; got -3"):
         codec.to_heads({"x": np.float32([-3, 0]), "y": np.float32(1)})
+
+
+FLOATS = np.finfo(np.float32)
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        spaces.Box(FLOATS.min, FLOATS.max, (1,)),
+        spaces.Box(-1, 1e6, (1,)),
+        spaces.Box(-1e6, 0, (1,)),
+        spaces.Box(-(2**31), 2**31 - 1, (1,), np.int32),
+        spaces.Box(0, 10**6, (1,), np.int64),
+    ],
+)
+def test_bounds_of_a_million_and_more_are_none(box):
+    fix = (
+        r"'arm/joints\[0\]' has no bounds.*allowed: .* than 1,000,000.*bounds={'arm/joints': \(low"
+    )
+    space = spaces.Dict(arm=spaces.Dict(joints=box))
+    with pytest.raises(SpaceError, match=fix):
+        ActionCodec(space)
+    codec = ActionCodec(space, bounds={"arm/joints": (box.low, box.high)})
+    assert codec.spec.low == box.low  # whoever says that they are meant is believed
+    assert ActionCodec(spaces.Box(-999_999, 999_999, (1,))).spec.high == 999_999
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Engine:
         if max_episode_steps is not None:
             limit = _count(name, "max_episode_steps", max_episode_steps, 0)
         cores = min(usable_cores(), MOST["num_threads"])
-        threads = _count(name, "num_threads", num_threads or cores)
+        threads = cores if num_threads is None else _count(name, "num_threads", num_threads)
         given = _plain_settings(name, settings or {})
         self._core = _core.VecEnv(name, self.num_envs, given, limit, int(autoreset), threads)
         self.max_episode_steps = self._core.time_limit

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headwise.envs.foreign_codec import EnvCodec
 from headwise.envs.foreign_made import Made, in_common, made_as
-from headwise.envs.masks import MASK, MASK_METHOD
+from headwise.envs.masks import MASK, MASK_METHOD, Legal
 from headwise.errors import EnvError, SpaceError
 
 TeamReward: TypeAlias = Literal["sum", "mean"]
@@ -78,6 +78,13 @@ class Slot(gym.Env[Observation, Any]):
             return self.codec.flatten(obs)
         except SpaceError as error:
             raise SpaceError(f"{self.where}: {error}") from error
+
+    def _legal(self, mask: Any) -> Legal:
+        """A mask as (H, K); what does not fit is refused by place."""
+        try:
+            return self.codec.legal(mask)
+        except EnvError as error:
+            raise EnvError(f"{self.where}: {error}") from error
 
     def _number(self, reward: Any) -> float:
         """A reward as a number, finite or not."""
@@ -172,7 +179,7 @@ class GymSlot(Slot):
 
     def _info(self, obs: Any, info: Any) -> dict[str, Any]:
         known, mask = told_mask(self.codec, self.env, obs, info, asks=self._has_method)
-        return {MASK: self.codec.legal(mask)} if known else {}
+        return {MASK: self._legal(mask)} if known else {}
 
     def _keeper(self) -> Any:
         """The outermost that has hooks, if no wrapper around it has anything to tell itself."""
@@ -268,7 +275,7 @@ class TeamSlot(Slot):
                     masks[agent] = source[MASK]
                     break
         known = masks or self.codec.mask_in_obs
-        return {MASK: self.codec.legal(masks)} if known else {}
+        return {MASK: self._legal(masks)} if known else {}
 
     def _beside(self) -> dict[str, Any]:
         groups = {"took_part": self._took_part, "terminated": self._terminated}

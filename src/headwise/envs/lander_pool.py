@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from headwise.checks import checked_count
 from headwise.errors import ConfigError, EnvError
 from headwise.registry import unknown
 
@@ -71,6 +72,8 @@ def open_pool(
     if num_landers < 1:
         raise EnvError("Lander: there must be a lander to fly", got=num_landers)
     has_envpool = importlib.util.find_spec("envpool") is not None
+    if num_threads is not None:
+        num_threads = checked_count("Lander: num_threads", num_threads, error=EnvError)
     limit = max_episode_steps or NO_LIMIT
     if backend == "envpool" and render_mode is not None:
         raise ConfigError(
@@ -108,7 +111,7 @@ class EnvPoolPool:
     def __init__(self, num_landers: int, limit: int, num_threads: int | None) -> None:
         self._slots = np.arange(num_landers, dtype=np.int32)
         self._limit = limit
-        self._num_threads = num_threads or 0
+        self._num_threads = 0 if num_threads is None else num_threads  # EnvPool's own choice
         self._pool: Any = None
 
     def seed(self, seeds: Sequence[int]) -> None:

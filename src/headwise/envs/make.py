@@ -38,20 +38,25 @@ def env_names() -> list[str]:
 
 
 def plain_name(name_or_id: str) -> str:
-    """The name of an environment, from itself or from its Gymnasium id."""
-    return str(name_or_id).removeprefix("headwise/").removesuffix("-v0")
+    """The name of an environment of ours, from itself or from its id; of others the id as it is.
+
+    Only `headwise/Platform-v0` is `Platform`: without its namespace the id may be anybody's.
+    """
+    name = str(name_or_id)
+    own = name.removeprefix("headwise/")
+    return name if own == name else own.removesuffix("-v0")
 
 
 def own_name(env: str) -> str | None:
     """The name by which `make_vec` knows an environment; None for one of Gymnasium.
 
-    It may be registered by a module of a user, as in `module:name`.
+    It may be registered by a module of a user, as in `module:name`. What a user has registered with
+    Gymnasium is theirs, also by a name of ours.
     """
-    _, colon, bare = str(env).rpartition(":")
-    if colon and bare in gym.registry:
-        return None
+    bare = str(env).rpartition(":")[2]
     name = plain_name(bare)
-    return name if name in env_names() else None
+    is_theirs = name == bare and bare in gym.registry
+    return name if name in env_names() and not is_theirs else None
 
 
 def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, **settings: Any) -> VecEnv:

@@ -32,7 +32,7 @@ class MaskReader:
     A mask may be one flat array over the options of all Choice heads, an array padded to (H, K), or
     built like the action: a dict for a Dict, a tuple for a Tuple, one array for each element of a
     MultiDiscrete, as Gymnasium's `sample(mask)` takes it. The same holds for each part. A part that
-    is None or missing has no illegal options.
+    is None or missing has no illegal options. The padding of a smaller head must be False.
 
     Args:
         space: The action space, or the action spaces by agent.
@@ -64,11 +64,17 @@ class MaskReader:
         if array is not None and array.shape == (len(out), self._root.total):
             values = _truth(array, "the action")
             out.reshape(len(out), -1)[:, self._flat] = values | ~present[:, None]
-        elif array is not None and array.shape == out.shape:
-            out &= _truth(array, "the action") | self._ranges | ~present[:, None, None]
-        else:
-            for slot in np.flatnonzero(present):
+            return
+        if array is not None and array.shape == out.shape:
+            values = _truth(array, "the action") | self._ranges | ~present[:, None, None]
+            if not (values & ~self.all_legal & present[:, None, None]).any():
+                out &= values
+                return
+        for slot in np.flatnonzero(present):
+            try:
                 self._root.fill(masks[slot], out[slot])
+            except EnvError as error:
+                raise EnvError(f"number {slot} of {len(out)} masks: {error}") from error
 
 
 def check_legal(legal: Legal, spec: ActionSpec, all_legal: Legal, over: Legal) -> None:
@@ -113,6 +119,8 @@ class _Place:
     by_key: bool = False
     shape: tuple[int, ...] | None = None
     """The shape of a MultiBinary, whose masks may also say 0, 1 or 2 for both."""
+    names: tuple[str, ...] = ()
+    """What its heads are called."""
     total: int = field(init=False)
     """The number of options of all its heads."""
 
@@ -128,11 +136,26 @@ class _Place:
         if array is not None and array.shape == (self.total,):
             rows[self.exists] = _truth(array, self.path)
         elif array is not None and array.shape == self.exists.shape:
-            rows[self.exists] = _truth(array, self.path)[self.exists]
+            truth = _truth(array, self.path)
+            self._check_padding(truth)
+            rows[self.exists] = truth[self.exists]
         elif array is not None and self.shape is not None and array.shape == self.shape:
             self._fill_binary(array, rows)
         else:
             self._fill_parts(mask, out)
+
+    def _check_padding(self, truth: Legal) -> None:
+        """Refuses truths beyond the options of a head; the rows of Ranges are not looked at."""
+        beyond = truth & ~self.exists & self.exists.any(-1, keepdims=True)
+        if beyond.any():
+            row, option = map(int, np.argwhere(beyond)[0])
+            raise EnvError(
+                f"the mask of {self.path} allows an option that head {self.names[row]!r} lacks",
+                got=f"True for option {option}",
+                allowed=f"options from 0 to {self.exists[row].sum() - 1}",
+                fix="A row is a head and a column an option: pad the rows of smaller heads with "
+                "False.",
+            )
 
     def _fill_binary(self, array: NDArray[Any], rows: Legal) -> None:
         if not np.isin(array, (0, 1, 2)).all():
@@ -199,7 +222,7 @@ def _plan(
             space.shape or (), spec, first, path, binary=isinstance(space, spaces.MultiBinary)
         )
     rows = slice(first, row)
-    return _Place(path, rows, _existing(spec, rows), parts, by_key)
+    return _Place(path, rows, _existing(spec, rows), parts, by_key, names=spec.names[rows])
 
 
 def _elements(
@@ -209,7 +232,7 @@ def _elements(
     rows = slice(first, first + math.prod(shape))
     exists = _existing(spec, rows)
     if not shape or not exists.any():
-        return _Place(path, rows, exists)
+        return _Place(path, rows, exists, names=spec.names[rows])
     each = math.prod(shape[1:])
     parts = {
         number: _elements(
@@ -217,7 +240,8 @@ def _elements(
         )
         for number in range(shape[0])
     }
-    return _Place(path, rows, exists, parts, shape=shape if binary else None)
+    shape_of_bits = shape if binary else None
+    return _Place(path, rows, exists, parts, shape=shape_of_bits, names=spec.names[rows])
 
 
 def _existing(spec: ActionSpec, rows: slice) -> Legal:

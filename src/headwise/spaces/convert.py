@@ -23,6 +23,9 @@ ActionLeaf = ArrayNode
 
 MAX_INTEGER_OPTIONS = 256
 """An integer Box element with at most this many values is a Choice; a wider one is a Range."""
+UNBOUNDED = 1e6
+"""A bound of a Box this far from 0 only says that there is none, as that of `finfo(...).max` does;
+as a bound it would make every sensible action look like 0."""
 EXACT = 2**53
 """Up to here a float64 holds every whole number."""
 
@@ -48,8 +51,9 @@ class ActionCodec:
 
     Args:
         space: The action space.
-        bounds: Bounds for Boxes that have none, as `{path: (low, high)}`, for example
-            `{"arm/joints": (-1, 1)}`; the path of a lone Box is `action`.
+        bounds: Bounds for Boxes that have none, or none nearer to 0 than a million, as
+            `{path: (low, high)}`, for example `{"arm/joints": (-1, 1)}`; the path of a lone Box is
+            `action`.
     """
 
     def __init__(
@@ -241,7 +245,7 @@ class _Builder:
                 allowed=f"a dict of pairs by the names of Boxes: {{{path!r}: (low, high)}}",
             )
         low, high = space.low, space.high
-        known = space.bounded_below & space.bounded_above
+        known = (np.abs(np.array((low, high), np.float64)) < UNBOUNDED).all(axis=0)
         if path in self.bounds:
             self.bounded.add(path)
             low, high = self._given_bounds(space, path)
@@ -250,7 +254,7 @@ class _Builder:
             raise SpaceError(
                 f"the Box at {indexed(path, element)!r} has no bounds",
                 got=f"[{space.low[element]}, {space.high[element]}]",
-                allowed="finite bounds",
+                allowed=f"bounds nearer to 0 than {UNBOUNDED:,.0f}",
                 fix=f"Give them: bounds={{{path!r}: (low, high)}}.",
             )
         self._check_width(space, path, low, high)

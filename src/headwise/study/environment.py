@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 
 from headwise.envs.foreign import foreign_env
-from headwise.envs.make import env_names, plain_name
+from headwise.envs.make import env_names, own_name
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError, HeadwiseError
 from headwise.registry import nearest
@@ -54,8 +54,8 @@ class Environment:
                 got=self.settings,
                 allowed='settings={"name": value}',
             )
-        plain = plain_name(self.name)
-        name = plain if plain in env_names() else _known_id(self.name)
+        known = None if ":" in self.name else own_name(self.name)
+        name = known or _known_id(self.name)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "label", self.label or bare_id(name))
 
