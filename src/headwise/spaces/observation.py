@@ -188,7 +188,7 @@ class _Numbers:
                 ) from None
         try:
             values = np.asarray(obs)
-        except ValueError:  # a ragged list
+        except (ValueError, TypeError, RuntimeError):  # a ragged list, or an array of another kind
             values = np.empty(0, dtype=object)
         if values.dtype.kind not in self.kinds:
             raise SpaceError(
