@@ -49,13 +49,13 @@ class Agent:
         env: An environment's id, a Gymnasium env or vector env, a callable that makes one, or a
             PettingZoo parallel env.
         factorization: How the joint action is built from heads, by name or as a dataclass.
-        seeds: How many members to train (their seeds are 0, 1, ...), or their seeds.
+        seeds: How many members to train (their seeds are 0, 1, ...), or the seed of each.
         num_envs: Environment slots of each member; None is 16, or what a vector env has.
         view: How the action is seen: "discrete", "hybrid", "continuous"; None as it is.
         env_settings: Settings of the environment.
         normalise_obs: Bring observations to mean 0 and deviation 1, by each member's own past.
         normalise_reward: Scale rewards by the deviation of each member's discounted return.
-        device: Where learners live, for example "cpu" or "cuda"; "auto" measures which is faster.
+        device: Where learners live: "cpu", "cuda"; "auto" measures which is faster.
         **settings: Settings of the algorithm or the factorization.
     """
 
