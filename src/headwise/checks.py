@@ -18,6 +18,8 @@ from headwise.errors import ConfigError, HeadwiseError
 from headwise.registry import unknown
 
 MAX_SEED = 2**64 - 1
+MAX_MEMBERS = 100_000
+"""More than fit anywhere: who says so many means a seed."""
 MAX_STEPS = 10**15
 """More than any run will take; counters of steps are 64 bits wide."""
 

@@ -8,6 +8,7 @@ from bad_case import TINY
 
 import headwise as hw
 from headwise.agent.tensors import without_tensors
+from headwise.training.fits import fits
 from headwise.training.sinks.base import seed_labels
 
 BOTH = gym.spaces.Tuple((gym.spaces.Discrete(2), gym.spaces.Box(-1, 1, (1,))))
@@ -258,3 +259,24 @@ def test_an_action_of_two_parts_may_be_taken_apart(agent):
 def test_arguments_of_predict_elsewhere_are_answered(agent, words, said):
     with pytest.raises(hw.ConfigError, match=f"unknown argument of predict; .*{said}"):
         agent.predict(np.zeros(2), **words)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{"hidden": (10**15,)}, {"hidden": (10**30,)}])
+def test_networks_that_fit_nowhere(settings):
+    with pytest.raises(hw.ConfigError, match="the learners do not fit into the memory"):
+        made(**settings)
+
+
+@pytest.mark.parametrize("steps", [10**16, 10**30])
+def test_a_rollout_that_fits_nowhere(steps):
+    agent = made(rollout=steps)
+    with pytest.raises(hw.ConfigError, match=r"rollouts do not fit .*Choose a smaller rollout"):
+        agent.learn(10, progress=False)
+
+
+def test_other_errors_stay_what_they_are():
+    with pytest.raises(TypeError, match="not iterable"), fits("things", got="x", fix="Stop."):
+        list(5)

@@ -20,10 +20,9 @@ from headwise.population import Keys
 from headwise.registry import unknown
 from headwise.training.build import make_loop
 from headwise.training.episodes import Episodes
+from headwise.training.fits import fits
 from headwise.training.loop import Loop
 
-MAX_MEMBERS = 100_000
-"""More than fit anywhere: who says so many means a seed."""
 HISTORY = 100_000
 """The last episodes that an agent keeps, over all members: 3 MB of a checkpoint."""
 
@@ -137,16 +136,21 @@ class Plan:
 
     def loop(self, env: VecEnv) -> Loop:
         """A loop that trains so in an environment."""
-        loop = make_loop(
-            env,
-            self.config,
-            self.factorization,
-            self.seeds,
-            self.total_steps or 1,
-            self.device,
-            normalise_obs=self.normalise_obs,
-            normalise_reward=self.normalise_reward,
-        )
+        with fits(
+            "the learners",
+            got=f"{len(self.seeds)} members of {self.title} with hidden={self.config.hidden}",
+            fix="Take fewer seeds, narrower networks (hidden), or fewer bins.",
+        ):
+            loop = make_loop(
+                env,
+                self.config,
+                self.factorization,
+                self.seeds,
+                self.total_steps or 1,
+                self.device,
+                normalise_obs=self.normalise_obs,
+                normalise_reward=self.normalise_reward,
+            )
         loop.episodes = Episodes(keep=HISTORY)
         return loop
 
@@ -246,12 +250,12 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
             got=seeds,
             allowed="5 or [0, 7]",
         )
-    if given[MAX_MEMBERS:]:
+    if given[checks.MAX_MEMBERS :]:
         one = f" The seed {seeds} alone is seeds=[{seeds}]." if checks.is_whole(seeds) else ""
         raise ConfigError(
             "there are too many members",
             got=seeds,
-            allowed=f"up to {MAX_MEMBERS:,}",
+            allowed=f"up to {checks.MAX_MEMBERS:,}",
             fix=f"seeds=5 trains five, with the seeds 0 to 4.{one}",
         )
     return Keys(given).seeds

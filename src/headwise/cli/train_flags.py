@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from headwise.algorithms import AlgorithmConfig, algorithms
-from headwise.checks import checked_count, checked_seed
+from headwise.checks import MAX_MEMBERS, checked_count, checked_seed, checked_steps
 from headwise.cli.flags import asked_in_groups, value_of, words_by_flag
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
@@ -139,7 +139,7 @@ def parse(argv: Sequence[str]) -> Asked:
     )
     if "resume" in given:
         _check_resume(given)
-    checked_count("steps", found["run"].steps)
+    checked_steps("steps", found["run"].steps)
     return Asked(
         **{name: found[name] for name in _GROUPS},
         algorithm=found[algorithm.name],
@@ -159,7 +159,7 @@ def seeds_of(run: RunFlags) -> list[int]:
             )
         return list(run.seeds)
     first = checked_seed(run.first_seed, "first_seed")
-    number = checked_count("seeds", run.seeds[0] if run.seeds else 0)
+    number = checked_count("seeds", run.seeds[0] if run.seeds else 0, most=MAX_MEMBERS)
     return list(range(first, first + number))
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from headwise.checks import optional_count
 from headwise.errors import ConfigError, EnvError
 from headwise.registry import unknown
 
@@ -108,7 +109,7 @@ class EnvPoolPool:
     def __init__(self, num_landers: int, limit: int, num_threads: int | None) -> None:
         self._slots = np.arange(num_landers, dtype=np.int32)
         self._limit = limit
-        self._num_threads = num_threads or 0
+        self._num_threads = optional_count("Lander: num_threads", num_threads) or 0
         self._pool: Any = None
 
     def seed(self, seeds: Sequence[int]) -> None:

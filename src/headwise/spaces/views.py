@@ -70,7 +70,7 @@ class View:
         rule: BinRule = "endpoints",
     ) -> None:
         for name, value, allowed in (("view", kind, ViewKind), ("bin rule", rule, BinRule)):
-            if value not in get_args(allowed):
+            if not isinstance(value, str) or value not in get_args(allowed):
                 raise unknown(name, value, get_args(allowed))
         self.native = native
         self.kind = kind
