@@ -11,6 +11,10 @@ def test_a_message_says_what_got_allowed_and_what_to_do():
     error = errors.ConfigError("bad speed", got=3, allowed="1 or 2", fix="Slow down.")
     assert str(error) == "bad speed; got 3; allowed: 1 or 2. Slow down."
     assert str(errors.SpaceError("empty")) == "empty."
+    hinted = errors.ConfigError(
+        "bad speed", got=3, hint="Did you mean 2?", allowed="1, 2", fix="Go."
+    )
+    assert str(hinted) == "bad speed; got 3. Did you mean 2? Allowed: 1, 2. Go."
     assert str(errors.EnvError("gone", got=None)) == "gone; got None."
     assert str(errors.EnvError("it failed", got="an answer.")) == "it failed; got an answer."
 

@@ -3,11 +3,13 @@ from dataclasses import fields
 import pytest
 
 from headwise import Agent, ConfigError
+from headwise.algorithms import algorithms
 from headwise.algorithms.base import config_from
 from headwise.algorithms.dqn import DQN
 from headwise.algorithms.ppo import PPO
 from headwise.algorithms.sac import SAC
-from headwise.foreign_names import CLEANRL, SB3
+from headwise.factorizations import factorizations
+from headwise.foreign_names import CLEANRL, NOT_OFFERED, SB3
 from headwise.registry import Registry
 
 
@@ -36,9 +38,30 @@ def test_a_misspelt_name_gets_a_suggestion(colours):
         colours.get(["red"])
 
 
-def test_capital_letters_are_no_mistake_of_their_own(colours):
-    with pytest.raises(ConfigError, match="Did you mean 'red'"):
-        colours.get("RED")
+def test_capital_letters_are_no_mistake(colours):
+    assert colours.get("RED") == 1
+    colours.register("Green")(3)
+    assert colours.get("Green") == 3
+    with pytest.raises(ConfigError, match="Did you mean"):  # one of two
+        colours.get("GREEN")
+    assert Agent("PPO", "HybridShoot", factorization="VDN", hidden=(8,)).plan.title == "ppo vdn"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("a2c", "ppo"), ("A2C", "ppo"), ("td3", "sac"), ("QR-DQN", "dqn"), ("rainbow", "dqn")],
+)
+def test_what_others_offer_is_told_what_is_nearest_and_not_what_is_spelt_alike(theirs, ours):
+    words = f"got '{theirs}'. {theirs} is not offered; '{ours}' is the nearest. Allowed: dqn, ppo, "
+    with pytest.raises(ConfigError, match=words):
+        algorithms.get(theirs)
+    with pytest.raises(ConfigError, match="qmix is not offered; 'qplex' is the nearest"):
+        factorizations.get("qmix")
+
+
+def test_every_neighbour_is_one_of_ours_and_no_name_of_another_is():
+    assert set(NOT_OFFERED.values()) <= {*algorithms.names(), *factorizations.names()}
+    assert not set(NOT_OFFERED) & {*algorithms.names(), *factorizations.names()}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +117,9 @@ def test_an_argument_of_another_library_gets_ours(call, theirs, ours, agent):
 
 
 def test_a_misspelt_argument_gets_a_suggestion(agent):
-    with pytest.raises(ConfigError, match=r"allowed: .*max_steps.*Did you mean 'episodes'\?"):
+    with pytest.raises(
+        ConfigError, match=r"got 'episode'\. Did you mean 'episodes'\? Allowed: .*max_steps"
+    ):
         agent.evaluate(episode=3)
     with pytest.raises(ConfigError, match="learn goes on where it is called again"):
         agent.learn(100, reset_num_timesteps=False)
@@ -103,7 +128,7 @@ def test_a_misspelt_argument_gets_a_suggestion(agent):
 @pytest.mark.parametrize(
     ("theirs", "words"),
     [
-        ("verbose", r"unless progress=False\.$"),
+        ("verbose", r"unless progress=False\. Allowed: "),
         ("tensorboard_log", r"learn\(\.\.\., sinks=\[hw.TensorBoardSink"),
         ("total_timesteps", r"Say it to learn: learn\(100_000\)"),
         ("steps", r"Say it to learn: learn\(100_000\)"),

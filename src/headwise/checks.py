@@ -18,11 +18,15 @@ from headwise.errors import ConfigError, HeadwiseError
 from headwise.registry import unknown
 
 MAX_SEED = 2**64 - 1
+MAX_MEMBERS = 100_000
+"""More than fit anywhere: who says so many means a seed."""
+MAX_STEPS = 10**15
+"""More than any run will take; counters of steps are 64 bits wide."""
 
 _ROWS = tuple[float, ...]
 _ASKED: dict[Any, tuple[str, str | None]] = {
     bool: ("a yes or no", "True, False"),
-    int: ("a count", "whole numbers from 0"),
+    int: ("a count", "whole numbers that are not negative"),  # some begin at 1: `check_counts`
     float: ("a number", None),
     str: ("a word", None),
     _ROWS: ("a number, or one for each member", "0.1 or (0.1, 0.2)"),
@@ -62,6 +66,29 @@ def checked_count(
 def optional_count(name: str, value: object, least: int = 1) -> int | None:
     """`checked_count` of a number that need not be given: None stays None."""
     return None if value is None else checked_count(name, value, least)
+
+
+def checked_steps(name: str, value: object) -> int:
+    """A number of environment steps that a user gave; 1e6 is one, as people write it."""
+    number = plain(value)
+    whole = int(number) if isinstance(number, float) and number.is_integer() else value
+    steps = checked_count(name, whole)
+    if steps > MAX_STEPS:
+        raise ConfigError(f"{name} is out of range", got=value, allowed=f"up to {MAX_STEPS:.0e}")
+    return steps
+
+
+def optional_steps(name: str, value: object) -> int | None:
+    """`checked_steps` of a number that need not be given: None stays None."""
+    return None if value is None else checked_steps(name, value)
+
+
+def checked_switch(name: str, value: object, *, fix: str | None = None) -> bool:
+    """A yes or no that a user gave. A word is none: "no" would count as True."""
+    switch = plain(value)
+    if not isinstance(switch, bool):
+        raise ConfigError(f"{name} is a switch", got=value, allowed="True or False", fix=fix)
+    return switch
 
 
 def checked_seed(

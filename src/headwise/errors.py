@@ -18,6 +18,7 @@ class HeadwiseError(Exception):
     Args:
         what: What is wrong, and where, as a clause without a full stop.
         got: The offending value.
+        hint: What was probably meant, as a sentence; it comes before what is allowed.
         allowed: What would have been accepted.
         fix: What to do about it, as a sentence.
     """
@@ -27,6 +28,7 @@ class HeadwiseError(Exception):
         what: str,
         *,
         got: object = _NOTHING,
+        hint: str | None = None,
         allowed: str | None = None,
         fix: str | None = None,
     ) -> None:
@@ -34,10 +36,12 @@ class HeadwiseError(Exception):
         parts = [str(what).removesuffix(".")]
         if got is not _NOTHING:
             parts.append(f"got {_brief(got)}")
-        if allowed is not None:
+        if allowed is not None and hint is None:
             parts.append(f"allowed: {allowed}")
-        message = "; ".join(parts).removesuffix(".") + "."
-        super().__init__(message if fix is None else f"{message} {fix}")
+        sentences = ["; ".join(parts).removesuffix(".") + "."]
+        if hint is not None:
+            sentences += [hint] if allowed is None else [hint, f"Allowed: {allowed}."]
+        super().__init__(" ".join(sentences if fix is None else [*sentences, fix]))
 
 
 class SpaceError(HeadwiseError, ValueError):

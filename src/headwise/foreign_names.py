@@ -82,6 +82,17 @@ CLEANRL = (
 )
 """CleanRL's, where they differ from those."""
 
+_NEAREST = {
+    "ppo": "a2c a3c acktr acer impala trpo reinforce ppg recurrentppo maskableppo",
+    "dqn": "ddqn doubledqn duelingdqn qrdqn c51 iqn rainbow r2d2 bdq",
+    "sac": "td3 ddpg d4pg tqc redq droq crossq",
+    "qplex": "qmix",
+    "independent": "iql ippo",
+}
+NOT_OFFERED = {theirs: ours for ours, names in _NEAREST.items() for theirs in names.split()}
+"""Algorithms and factorizations of others, with ours that comes nearest; in small letters alone."""
+
+_NO_STATE = "There is no state: action = agent.predict(obs)."
 _SHOW, _STEPS = (
     "learn shows how it goes, unless progress=False.",
     "Say it to learn: learn(100_000).",
@@ -92,6 +103,9 @@ AT_LEARN = {
     "verbose": _SHOW,
     "progress": _SHOW,
     "tensorboard_log": "Say it to learn: learn(..., sinks=[hw.TensorBoardSink(folder)]).",
+    "observation": "Say predict(obs).",
+    "state": _NO_STATE,
+    "episode_start": _NO_STATE,
     "reset_num_timesteps": "learn goes on where it is called again; a new Agent begins anew.",
 }
 """What is said when an agent is made elsewhere, and to `learn` or to nobody here."""
@@ -99,6 +113,9 @@ AT_LEARN = {
 
 def suggestion(name: str, known: Collection[str]) -> str | None:
     """What to write instead of another library's name, if one of the known names is meant by it."""
+    nearest = NOT_OFFERED.get("".join(filter(str.isalnum, name.lower())))
+    if nearest in known:
+        return f"{name} is not offered; {nearest!r} is the nearest."
     for library, names in (("Stable-Baselines3", SB3), ("CleanRL", CLEANRL)):
         for theirs, ours, note in names:
             if name == theirs and ours in known:

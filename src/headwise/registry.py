@@ -20,7 +20,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 def unknown(
     kind: str, name: object, known: Iterable[str], instead: Mapping[str, str] = _NOTHING
 ) -> ConfigError:
-    """The error for a name that nobody registered, with the known name that may be meant.
+    """The error for a name that nobody registered; the known name that may be meant comes first.
 
     Args:
         kind: What it should be the name of.
@@ -32,8 +32,8 @@ def unknown(
     return ConfigError(
         f"unknown {kind}",
         got=repr(name),
+        hint=nearest(str(name), names, instead),
         allowed=", ".join(names) or "none",
-        fix=nearest(str(name), names, instead),
     )
 
 
@@ -89,11 +89,16 @@ class Registry(Generic[T]):
         return file
 
     def get(self, name: str) -> T:
-        """The thing filed under `name`."""
-        try:
-            return self._entries[name]
-        except (KeyError, TypeError):
-            raise unknown(self.kind, name, self._entries) from None
+        """The thing filed under `name`, in whatever case it is written: "PPO" is "ppo"."""
+        if isinstance(name, str):
+            if name in self._entries:
+                return self._entries[name]
+            alike = [
+                entry for known, entry in self._entries.items() if known.lower() == name.lower()
+            ]
+            if len(alike) == 1:
+                return alike[0]
+        raise unknown(self.kind, name, self._entries)
 
     def names(self) -> list[str]:
         """All names, in the order of registration."""

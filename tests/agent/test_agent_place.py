@@ -86,10 +86,11 @@ def test_an_environment_that_is_the_only_one_is_not_stepped(monkeypatch, caplog)
 
 def test_train_says_what_was_chosen(measured, tmp_path, capsys):
     words = ["--algo", "dqn", "--hidden", "8", "--seeds", "2", "--steps", "64", "--no-progress"]
-    assert main(["train", *words, "--out", str(tmp_path / "one")]) == 0
+    auto = ["--device", "auto"]
+    assert main(["train", *words, "--out", str(tmp_path / "one"), *auto]) == 0
     assert "device cpu: twice as fast, say" in capsys.readouterr().err
-    assert main(["train", *words, "--out", str(tmp_path / "two"), "--device", "cpu"]) == 0
+    assert main(["train", *words, "--out", str(tmp_path / "two")]) == 0
     assert "as fast" not in capsys.readouterr().err
     assert len(measured) == 2
-    assert main(["train", "--resume", str(tmp_path / "one"), "--no-progress"]) == 0
+    assert main(["train", "--resume", str(tmp_path / "one"), "--no-progress", *auto]) == 0
     assert "device cpu: twice as fast, say" in capsys.readouterr().err

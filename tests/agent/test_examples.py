@@ -40,7 +40,7 @@ def test_dict_action(monkeypatch, capsys):
     quick(monkeypatch, 128)
     run("dict_action", monkeypatch)
     text = capsys.readouterr().out
-    assert "over 3 seeds" in text
+    assert "(3 seeds: too few to say" in text
     assert "'gripper':" in text
 
 

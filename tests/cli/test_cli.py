@@ -56,7 +56,7 @@ def test_eval_prints_the_score(run, capsys):
     assert main(["eval", str(run), "--episodes", "4"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("IQM ")
-    assert "over 2 seeds" in text
+    assert "(2 seeds: too few to say" in text
     assert main(["eval", str(run), "--episodes", "4", "--json"]) == 0
     numbers = json.loads(capsys.readouterr().out)
     assert len(numbers["returns"]["0"]) == 4
@@ -243,6 +243,14 @@ def test_training_is_measured_with_its_updates(algo):
         (["train", "--env", "MyRobot-v0"], "or MODULE:ID of yours"),
         (["train", "--env", "nowhere:MyRobot-v0"], "cannot import the module of 'nowhere:MyRobot"),
         (["train", "--steps", "0"], "steps must be a count; got 0"),
+        (["train", "--steps", "1e99"], "steps is out of range"),
+        (["train", "--algo", "a2c"], "a2c is not offered; 'ppo' is the nearest"),
+        (["train", "--env", "./desk.py:Desk-v0"], "Write desk:Desk-v0"),
+        (["eval", "nowhere", "--env", "broken:X-v0"], "there is no run here"),
+        (["train", "--env", "broken:X-v0"], "got ZeroDivisionError: division by zero"),
+        (["train", "--seeds", "9" * 30], "seeds must be a count; got 9999"),
+        (["train", "--env-settings", "env=3"], "unknown setting of HybridShoot; got 'env'"),
+        (["train", "--env-settings", "allocate=3"], "allocate makes the arrays"),
         (
             ["play", "nowhere", "--record", "/proc/x/y.gif"],
             "cannot write the video '/proc/x/y.gif'",
@@ -254,6 +262,7 @@ def test_mistakes_are_one_message_without_a_traceback(
     words, message, capsys, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.py").write_text("1 / 0")
     try:
         status = main(words)
     except SystemExit as error:  # tyro's own refusals

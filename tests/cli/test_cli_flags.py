@@ -1,5 +1,6 @@
 """The flags of the commands: what they set, what they are called, and what their help says."""
 
+import inspect
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def test_settings_of_the_environment_are_name_value():
 @pytest.mark.parametrize(
     ("words", "seeds"),
     [
-        ("", [0, 1, 2, 3, 4]),
+        ("", [0]),
         ("--seeds 2", [0, 1]),
         ("--seeds 1 --first-seed 7", [7]),
         ("--seeds 3 --first-seed 7", [7, 8, 9]),
@@ -73,6 +74,36 @@ def test_settings_of_the_environment_are_name_value():
 )
 def test_seeds_are_so_many_from_the_first_or_those_given(words, seeds):
     assert seeds_of(parse(words.split()).run) == seeds
+
+
+def test_what_is_not_said_is_as_in_python():
+    python, flags = inspect.signature(hw.Agent.__init__).parameters, parse([])
+    said = {**vars(flags.environment), **vars(flags.machine), **vars(flags.run)}
+    said["seeds"] = len(seeds_of(flags.run))
+    same = ["seeds", "device", "factorization", "num_envs", "view", "normalise_obs"]
+    for name in (*same, "normalise_reward"):
+        assert said[name] == python[name].default, name
+
+
+def test_a_gpu_is_pointed_to_and_not_taken(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    words = [
+        "train",
+        "--env",
+        "HybridShoot",
+        "--steps",
+        "8",
+        "--num-envs",
+        "2",
+        "--hidden",
+        "8",
+        "--no-progress",
+        "--out",
+    ]
+    assert main([*words, str(tmp_path / "a")]) == 0
+    assert "There is a GPU: --device auto measures" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "b"), "--device", "cpu"]) == 0
+    assert "There is a GPU" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The dueling network: the same value and advantages whichever way they are asked for."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -51,6 +53,13 @@ def test_the_second_half_has_its_own_gradients():
 
 
 def test_without_a_gpu_it_is_layer_by_layer():
-    net, x = made(), torch.ones(3, 4, 32)
-    with torch.no_grad():
-        assert not fits_branches(x, net.embedding.part(), net.value.part(), net.advantage.part())
+    net, before = made(), torch.get_float32_matmul_precision()
+    parts = net.embedding.part(), net.value.part(), net.advantage.part()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with torch.no_grad():
+            assert not fits_branches(torch.ones(3, 4, 32), *parts)
+            there = SimpleNamespace(device=torch.device("cuda"))
+            assert fits_branches(there, *parts)  # so that nothing but the device is missing
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,4 +1,5 @@
 import itertools
+import re
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -8,6 +9,7 @@ from gymnasium import spaces
 from small_agents import Countdown, small_agent, states_equal
 
 import headwise as hw
+from headwise.errors import ConfigError
 from headwise.training import evaluate as module
 from headwise.training.evaluate import fresh_seeds
 
@@ -30,7 +32,8 @@ def test_what_it_prints():
 def test_one_seed_is_judged_by_its_episodes():
     found = evaluation([[1.0, 2, 3, 4]], seeds=[9])
     assert found.iqm == 2.5
-    assert str(found).endswith("over 4 episodes of 1 seed")
+    told = "IQM 2.5 over 4 episodes (1 seed: too few to say how others would score)"
+    assert str(found) == told
     low, high = found.interval
     assert low < 2.5 < high
 
@@ -38,7 +41,22 @@ def test_one_seed_is_judged_by_its_episodes():
 def test_a_single_episode_has_no_interval():
     found = evaluation([[7.0]])
     assert np.isnan(found.interval).all()
-    assert str(found) == "IQM 7.0 (no interval) over 1 episode of 1 seed"
+    assert str(found).startswith("IQM 7.0 over 1 episode (1 seed: too few")
+
+
+def test_an_interval_is_shown_from_five_seeds_on():
+    few = evaluation([[-700.0], [100.0], [1270.0], [5.0]])
+    assert str(few).endswith("(4 seeds: too few to say how others would score)")
+    assert few.interval[0] < few.interval[1]  # whoever asks for it may have it
+    enough = evaluation([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    assert re.fullmatch(r"IQM 3\.0 \[.*, .*\] over 5 seeds", str(enough))
+
+
+def test_members_that_share_a_seed_have_scores_but_no_score_by_seed():
+    found = evaluation([[1.0], [2.0], [3.0]], seeds=[0, 0, 1])
+    assert found.scores.tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(ConfigError, match=r"two members have one seed.*Take `scores`"):
+        _ = found.by_seed
 
 
 def test_equal_seeds_have_an_interval_of_no_width():

@@ -6,6 +6,9 @@ import logging
 from typing import Any
 
 from headwise.agent.face import Face
+from headwise.agent.tensors import without_tensors
+from headwise.agent.unpacking import refuse_a_state
+from headwise.checks import checked_switch
 from headwise.training.evaluate import Player
 from headwise.training.loop import Loop
 
@@ -41,6 +44,9 @@ class Acting:
             action_mask: Which options are legal; None takes what the observation says.
             gives_masks: Whether the environment gives masks.
         """
+        refuse_a_state()
+        deterministic = checked_switch("deterministic", deterministic)
+        obs, action_mask = without_tensors(obs), without_tensors(action_mask)
         rows, batched = face.observe(obs)
         if action_mask is None:
             action_mask = face.mask_in(obs, len(rows), batched=batched)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from headwise import checks
 from headwise.agent.acting import Acting
 from headwise.agent.importance import head_importance
 from headwise.agent.late_env import closed
@@ -20,9 +21,9 @@ from headwise.agent.plan import Plan, checked_member
 from headwise.agent.ship import export_member
 from headwise.agent.stage import stage
 from headwise.agent.storage import Parts, load_state, member_state, save_parts
+from headwise.agent.tensors import without_tensors
 from headwise.agent.world import World
 from headwise.algorithms import AlgorithmConfig
-from headwise.checks import checked_count, checked_seed, optional_count
 from headwise.envs.types import VecEnv
 from headwise.factorizations import Factorization
 from headwise.registry import known_keywords
@@ -30,7 +31,6 @@ from headwise.training.callbacks import Callback
 from headwise.training.device import AUTO
 from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, evaluation_seeds
 from headwise.training.loop import Loop
-from headwise.training.progress import Progress
 from headwise.training.sinks.base import Sink
 from headwise.training.threads import training_threads
 
@@ -49,13 +49,13 @@ class Agent:
         env: An environment's id, a Gymnasium env or vector env, a callable that makes one, or a
             PettingZoo parallel env.
         factorization: How the joint action is built from heads, by name or as a dataclass.
-        seeds: How many members to train (their seeds are 0, 1, ...), or their seeds.
+        seeds: How many members to train (their seeds are 0, 1, ...), or the seed of each.
         num_envs: Environment slots of each member; None is 16, or what a vector env has.
         view: How the action is seen: "discrete", "hybrid", "continuous"; None as it is.
         env_settings: Settings of the environment.
         normalise_obs: Bring observations to mean 0 and deviation 1, by each member's own past.
         normalise_reward: Scale rewards by the deviation of each member's discounted return.
-        device: Where learners live, for example "cpu" or "cuda"; "auto" measures which is faster.
+        device: Where learners live: "cpu", "cuda"; "auto" measures which is faster.
         **settings: Settings of the algorithm or the factorization.
     """
 
@@ -84,7 +84,7 @@ class Agent:
             normalise_reward=normalise_reward,
             device="cpu" if device == AUTO else device,
         )
-        world = World(env, env_settings or {}, view)
+        world = World(env, {} if env_settings is None else env_settings, view)
         vec = world.vec(plan.seeds, num_envs)
         plan = replace(plan, num_envs=vec.num_slots)
         if device == AUTO:
@@ -174,11 +174,9 @@ class Agent:
             log_every: Environment steps of a member between two reports; None is 200 in a run.
         """
         self._has_room = check_ready(self._loop, has_room=self._has_room)
-        checkpoint_every = optional_count("checkpoint_every", checkpoint_every)
-        log_every = optional_count("log_every", log_every)
-        before, target = (self.plan, self.steps), self._target(steps)
-        title = f"{self.plan.config.name} {self.plan.factorization.name}"
-        self._scores = None
+        checkpoint_every = checks.optional_steps("checkpoint_every", checkpoint_every)
+        log_every = checks.optional_steps("log_every", log_every)
+        before, target, self._scores = (self.plan, self.steps), self._target(steps), None
         try:
             train(
                 self._loop,
@@ -187,7 +185,8 @@ class Agent:
                 load=self.world.load_call(str(checkpoint)),
                 is_new=self.steps == 0 and not self._was_loaded,
                 tell=steps is not None and not self._has_learned,
-                progress=Progress(title) if progress else None,
+                title=self.plan.title,
+                progress=progress,
                 callbacks=callbacks,
                 sinks=sinks,
                 checkpoint=checkpoint,
@@ -205,7 +204,7 @@ class Agent:
         """The steps to reach, and the learner laid out for them if nothing has happened yet."""
         if steps is None:
             return self.plan.begun_for()
-        more = checked_count("steps", steps)
+        more = checks.checked_steps("steps", steps)
         if self.plan.total_steps is None:
             self.plan = replace(self.plan, total_steps=more)
             learned = self._loop.state_dict()  # a member on its own knows something already
@@ -216,6 +215,7 @@ class Agent:
 
     # --- acting ---------------------------------------------------------------------------------
 
+    @known_keywords
     def predict(
         self,
         obs: Any,
@@ -248,7 +248,7 @@ class Agent:
 
         Only the critics of ppo with vdn or qplex tell heads apart; for others the answer is None.
         """
-        rows, batched = self.face.observe(obs)
+        rows, batched = self.face.observe(without_tensors(obs))
         shares = head_importance(self._loop, rows, self._who(member))
         return shares if shares is None or batched else shares[0]
 
@@ -276,9 +276,10 @@ class Agent:
             max_steps: The longest episode: what it has earned by then counts. None waits for its
                 end. Every half minute a line says how many have ended.
         """
-        episodes = checked_count("episodes", episodes)
-        max_steps = optional_count("max_steps", max_steps)
-        number = checked_seed(seed, "seed")
+        episodes = checks.checked_count("episodes", episodes)
+        max_steps = checks.optional_count("max_steps", max_steps)
+        deterministic = checks.checked_switch("deterministic", deterministic)
+        number = checks.checked_seed(seed, "seed")
         loop, seeds = self._loop, evaluation_seeds(self._loop.keys, number)
         with (
             training_threads(len(self.seeds), loop.keys.device),

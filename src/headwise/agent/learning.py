@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from headwise.agent.late_env import LateEnv
 from headwise.agent.storage import held_steps
 from headwise.algorithms.base import RolloutPlan
+from headwise.checks import checked_switch
 from headwise.errors import CheckpointError, ConfigError
 from headwise.training.callbacks import Callback, Watch
 from headwise.training.checkpoint_saver import Saver
@@ -47,7 +48,8 @@ def train(
     load: str,
     is_new: bool,
     tell: bool,
-    progress: Progress | None,
+    title: str,
+    progress: bool,
     callbacks: Sequence[Callback],
     sinks: Sequence[Sink],
     checkpoint: str | os.PathLike[str] | None,
@@ -63,7 +65,8 @@ def train(
         load: What a user writes to load what was saved.
         is_new: Whether the run begins now; then files of another run are not touched.
         tell: Whether to say so if nothing was learned.
-        progress: The display, if there is one.
+        title: What is trained, for the display.
+        progress: Whether there is one.
         callbacks: Called with every report; the run stops when one returns True.
         sinks: Where numbers are written.
         checkpoint: The file that `save` writes; None if nothing is to be saved.
@@ -76,6 +79,11 @@ def train(
             got=checkpoint_every,
             fix='Say where: learn(..., checkpoint="run.zip").',
         )
+    if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
+        raise CheckpointError(
+            "a checkpoint needs the path of a file", got=repr(checkpoint), allowed="'run.zip'"
+        )
+    shown = Progress(title) if checked_switch("progress", progress) else None
     first, updates = loop.env_steps, loop.updates
     saver = None if checkpoint is None else Saver(save, checkpoint_every, first)
     watch = Watch(
@@ -83,7 +91,7 @@ def train(
         target,
         sinks=sinks,
         callbacks=callbacks,
-        progress=progress,
+        progress=shown,
         saver=saver,
         log_every=log_every,
     )

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from headwise import checks
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.algorithms.base import config_from, per_member_fields
+from headwise.envs.make import MOST_SLOTS
 from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, ConfigError, HeadwiseError
 from headwise.factorizations import Factorization, factorizations
@@ -20,6 +20,7 @@ from headwise.population import Keys
 from headwise.registry import unknown
 from headwise.training.build import make_loop
 from headwise.training.episodes import Episodes
+from headwise.training.fits import fits
 from headwise.training.loop import Loop
 
 HISTORY = 100_000
@@ -59,15 +60,32 @@ class Plan:
     """Environment steps of each member that the last `learn` was to reach."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_envs", checks.checked_count("num_envs", self.num_envs))
+        slots = checks.checked_count("num_envs", self.num_envs, most=MOST_SLOTS)
+        object.__setattr__(self, "num_envs", slots)
         for name in ("normalise_obs", "normalise_reward"):
-            switch = checks.plain(getattr(self, name))
-            if not isinstance(switch, bool):
-                raise ConfigError(f"{name} is a switch", got=switch, allowed="True or False")
-            object.__setattr__(self, name, switch)
+            object.__setattr__(self, name, checks.checked_switch(name, getattr(self, name)))
         for name in per_member_fields(self.config):
             if getattr(self.config, name) is not None:
                 self.config.member_values(name, Keys(self.seeds))
+        self._check_twins()
+
+    def _check_twins(self) -> None:
+        """Refuses members that have a seed in common and no setting that tells them apart."""
+        runs = [
+            (seed, *self._own_settings(member).values()) for member, seed in enumerate(self.seeds)
+        ]
+        if len(set(runs)) < len(runs):
+            raise ConfigError(
+                "a seed is given twice",
+                got=sorted({run[0] for run in runs if runs.count(run) > 1}),
+                fix="Two members with one seed would be the same run: give each its own, or a "
+                "setting in which they differ, for example lr=(1e-3, 1e-4).",
+            )
+
+    def _own_settings(self, member: int) -> dict[str, float]:
+        """The settings of a member that are given for each."""
+        values = {name: getattr(self.config, name) for name in per_member_fields(self.config)}
+        return {name: x[member] for name, x in values.items() if isinstance(x, tuple)}
 
     @classmethod
     def of(
@@ -118,16 +136,21 @@ class Plan:
 
     def loop(self, env: VecEnv) -> Loop:
         """A loop that trains so in an environment."""
-        loop = make_loop(
-            env,
-            self.config,
-            self.factorization,
-            self.seeds,
-            self.total_steps or 1,
-            self.device,
-            normalise_obs=self.normalise_obs,
-            normalise_reward=self.normalise_reward,
-        )
+        with fits(
+            "the learners",
+            got=f"{len(self.seeds)} members of {self.title} with hidden={self.config.hidden}",
+            fix="Take fewer seeds, narrower networks (hidden), or fewer bins.",
+        ):
+            loop = make_loop(
+                env,
+                self.config,
+                self.factorization,
+                self.seeds,
+                self.total_steps or 1,
+                self.device,
+                normalise_obs=self.normalise_obs,
+                normalise_reward=self.normalise_reward,
+            )
         loop.episodes = Episodes(keep=HISTORY)
         return loop
 
@@ -144,6 +167,11 @@ class Plan:
         config, factorization, seeds = (known.pop(n) for n in ("config", "factorization", "seeds"))
         return Plan.of(config, factorization, seeds, settings, beside=_OF_LOAD, **known)
 
+    @property
+    def title(self) -> str:
+        """What is trained, in two words."""
+        return f"{self.config.name} {self.factorization.name}"
+
     def begun_for(self) -> int:
         """The steps that the last `learn` was to reach; refuses where there was none."""
         if self.target_steps is None:
@@ -154,11 +182,7 @@ class Plan:
 
     def of_member(self, member: int) -> Plan:
         """The plan of one member alone, whose run is to begin."""
-        own = {
-            name: getattr(self.config, name)[member]
-            for name in per_member_fields(self.config)
-            if isinstance(getattr(self.config, name), tuple)
-        }
+        own: dict[str, Any] = self._own_settings(member)
         return replace(
             self,
             config=replace(self.config, **own),
@@ -215,24 +239,26 @@ def _configured(kind: Any, settings: dict[str, Any]) -> Any:
 
 
 def _seeds(seeds: Any) -> tuple[int, ...]:
-    if checks.is_whole(seeds):
-        if seeds < 1:
+    given = checks.plain(seeds)
+    if checks.is_whole(given):
+        if given < 1:
             raise ConfigError("there must be a seed", got=seeds, allowed="a number from 1")
-        seeds = range(int(seeds))
-    if isinstance(seeds, str | bytes) or not isinstance(seeds, Sequence | np.ndarray):
+        given = range(int(given))
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise ConfigError(
             "seeds must be a number of members, or a seed for each",
             got=seeds,
             allowed="5 or [0, 7]",
         )
-    checked = Keys(list(seeds)).seeds
-    if len(set(checked)) < len(checked):
+    if given[checks.MAX_MEMBERS :]:
+        one = f" The seed {seeds} alone is seeds=[{seeds}]." if checks.is_whole(seeds) else ""
         raise ConfigError(
-            "a seed is given twice",
-            got=sorted({seed for seed in checked if checked.count(seed) > 1}),
-            fix="Two members with one seed would be the same run; give each its own.",
+            "there are too many members",
+            got=seeds,
+            allowed=f"up to {checks.MAX_MEMBERS:,}",
+            fix=f"seeds=5 trains five, with the seeds 0 to 4.{one}",
         )
-    return checked
+    return Keys(given).seeds
 
 
 def _device(device: Any) -> str:

@@ -6,6 +6,7 @@ import os
 
 from headwise.agent.face import Face
 from headwise.agent.plan import Plan
+from headwise.checks import checked_switch
 from headwise.errors import ConfigError
 from headwise.training.loop import Loop
 
@@ -25,6 +26,8 @@ def export_member(
 
     if not isinstance(path, str | os.PathLike):
         raise ConfigError("an export needs the path of a file", got=repr(path), allowed="a path")
+    deterministic = checked_switch("deterministic", deterministic)
+    masks = checked_switch("masks", masks)
     kinds = {".onnx": export_onnx, ".pt2": export_torch}
     suffix = os.path.splitext(os.fspath(path))[1]
     if suffix not in kinds:

@@ -117,7 +117,7 @@ class World:
                 fix="Train with an id, or step your own environment with agent.predict.",
             )
         if not self.is_ours:
-            return gym.make(self.env, render_mode=render_mode, **self.making)
+            return gym.make(self.env, **self.making | {"render_mode": render_mode})
         vectorising = ("num_threads", "allocate", "backend", "vectorization")
         settings = {k: v for k, v in self.settings.items() if k not in vectorising}
         made = env_id(_bare(self.env))

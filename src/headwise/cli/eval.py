@@ -47,10 +47,12 @@ def main(argv: Sequence[str]) -> int:
             max_steps=given.max_steps,
         )
     if given.json:
+        from headwise.training.sinks.base import seed_labels
+
         # JSON has no NaN, which is what a single episode has for an interval.
         low, high = (None if math.isnan(end) else end for end in found.interval)
-        pairs = zip(found.seeds, found.returns, strict=True)
-        by_seed = {str(seed): row.tolist() for seed, row in pairs}
+        pairs = zip(seed_labels(found.seeds), found.returns, strict=True)
+        by_seed = {label: row.tolist() for label, row in pairs}
         told = {"iqm": found.iqm, "low": low, "high": high, "returns": by_seed}
         sys.stdout.write(json.dumps(told) + "\n")
         return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shlex
 import sys
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import gymnasium as gym
 import tyro
 
+from headwise.envs import modules
 from headwise.envs.make import own_name
-from headwise.errors import CheckpointError, EnvError
+from headwise.errors import CheckpointError
 
 if TYPE_CHECKING:
     from headwise.agent import Agent
@@ -86,19 +86,9 @@ def import_module_of(env: str) -> None:
 
     To be called with what a user typed, never with what a file says.
     """
-    module, colon, _ = env.rpartition(":")
-    if not colon:
-        return
-    if (here := os.getcwd()) not in sys.path:
+    if ":" in env and (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)
-    try:
-        importlib.import_module(module)
-    except ImportError as error:
-        raise EnvError(
-            f"cannot import the module of {env!r}",
-            got=str(error),
-            allowed="a module of the current folder, or one that is installed",
-        ) from error
+    modules.import_module_of(env)
 
 
 def _check_environment(checkpoint: Path, again: Sequence[str]) -> None:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from headwise.agent import Agent
 from headwise.agent.storage import held_steps
 from headwise.cli.runs import CHECKPOINT, RUNS, checkpoint_of, import_module_of, load_run
@@ -42,6 +44,8 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
     sys.stderr.write(f"{agent!r}\n")
     if missing := not_as_asked(asked.machine.products, agent.loop.keys.device):
         sys.stderr.write(f"warning: {missing}\n")
+    if "device" not in asked.given and torch.cuda.is_available():
+        sys.stderr.write("There is a GPU: --device auto measures whether it is faster.\n")
     run = str(asked.run.resume or checkpoint.parent)
     go_on = ["headwise", "train", "--resume", run, *kept_words(asked, argv)]
     before, stop_at = agent.steps, asked.run.stop_at
@@ -147,7 +151,7 @@ def _device_told() -> Iterator[None]:
 def _folder(asked: Asked) -> Path:
     view = asked.environment.view
     words: list[Any] = [plain_name(asked.environment.env), *([view] if view else [])]
-    words += [asked.run.algo, asked.run.factorization]
+    words += [asked.algorithm.name, asked.factorization.name]
     return RUNS / re.sub(r"[^\w.-]+", "-", "-".join(words))
 
 

@@ -10,12 +10,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from headwise.algorithms import AlgorithmConfig, algorithms
-from headwise.checks import checked_count, checked_seed
+from headwise.checks import MAX_MEMBERS, checked_count, checked_seed, checked_steps
 from headwise.cli.flags import asked_in_groups, value_of, words_by_flag
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
 from headwise.foreign_names import suggestion
-from headwise.training.device import AUTO
 from headwise.training.products import Products
 
 
@@ -29,8 +28,9 @@ class RunFlags:
     """How the joint action is built: independent, shared, vdn, qplex, joint or ar."""
     steps: int = 200_000
     """Environment steps of each seed; with --resume so many in all."""
-    seeds: tuple[int, ...] = (5,)
-    """How many seeds to train at once; several numbers are the seeds themselves."""
+    seeds: tuple[int, ...] = (1,)
+    """How many seeds to train at once; several numbers are the seeds themselves. One, as in Python,
+    is for trying out: five or more are needed to say how good a method is."""
     first_seed: int = 0
     """The first of so many seeds: `--seeds 1 --first-seed 7` trains the seed 7."""
     stop_at: float | None = None
@@ -76,8 +76,9 @@ class OutputFlags:
 class MachineFlags:
     """What to train on."""
 
-    device: str = AUTO
-    """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
+    device: str = "cpu"
+    """Where learners live: cpu, cuda, or auto, which measures what is faster here. The CPU, as in
+    Python, because the same command then learns the same on every day and machine alike."""
     products: Products | None = None
     """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
     setting if not given."""
@@ -138,7 +139,7 @@ def parse(argv: Sequence[str]) -> Asked:
     )
     if "resume" in given:
         _check_resume(given)
-    checked_count("steps", found["run"].steps)
+    checked_steps("steps", found["run"].steps)
     return Asked(
         **{name: found[name] for name in _GROUPS},
         algorithm=found[algorithm.name],
@@ -158,7 +159,7 @@ def seeds_of(run: RunFlags) -> list[int]:
             )
         return list(run.seeds)
     first = checked_seed(run.first_seed, "first_seed")
-    number = checked_count("seeds", run.seeds[0] if run.seeds else 0)
+    number = checked_count("seeds", run.seeds[0] if run.seeds else 0, most=MAX_MEMBERS)
     return list(range(first, first + number))
 
 

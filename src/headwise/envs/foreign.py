@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import importlib
 import inspect
 import logging
 import os
@@ -18,13 +16,15 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
+from headwise.checks import checked_switch
 from headwise.envs.autoreset import autoreset_mode
 from headwise.envs.foreign_codec import EnvCodec
 from headwise.envs.foreign_port import FlatReader, Port
 from headwise.envs.foreign_slot import GymSlot, Slot, TeamReward, TeamSlot
 from headwise.envs.foreign_vec import ForeignVecEnv
 from headwise.envs.make import check_population, env_names, make_vec, own_name
-from headwise.envs.types import Allocate, VecEnv
+from headwise.envs.modules import import_module_of
+from headwise.envs.types import Allocate, VecEnv, check_allocate
 from headwise.errors import ConfigError, EnvError, HeadwiseError
 from headwise.registry import unknown
 from headwise.spaces import ViewKind
@@ -46,7 +46,7 @@ logger = logging.getLogger("headwise")
 
 
 def foreign_env(
-    env: Any, seeds: Sequence[int], num_slots: int | None = None, **settings: Any
+    env: Any, seeds: Sequence[int], num_slots: int | None = None, /, **settings: Any
 ) -> VecEnv:
     """Any environment for a population: P members, one for each seed, with E slots each.
 
@@ -62,7 +62,8 @@ def foreign_env(
             is left goes to `gymnasium.make` or to the callable.
     """
     if isinstance(env, str):
-        _import_module_of(env)
+        if env.rpartition(":")[2] not in gym.registry:
+            import_module_of(env)
         name = own_name(env)
         if name is not None or env.startswith("headwise/"):
             return make_vec(name or env, seeds, num_slots or DEFAULT_SLOTS, **settings)
@@ -74,6 +75,7 @@ def wrap(
     env: Any,
     seeds: Sequence[int],
     num_slots: int | None = None,
+    /,
     *,
     view: ViewKind | None = None,
     bins: int | Mapping[str, int] | None = None,
@@ -108,15 +110,10 @@ def wrap(
         ("vectorization", vectorization, Vectorization),
         ("team_reward", team_reward, TeamReward),
     ):
-        if value not in get_args(allowed):
+        if not isinstance(value, str) or value not in get_args(allowed):
             raise unknown(what, value, get_args(allowed))
-    if masks not in (True, False):  # a word would count as True, also the word "no"
-        raise ConfigError(
-            "masks must be a yes or no",
-            got=masks,
-            allowed="True, False",
-            fix="Say masks=False to ignore the environment's masks.",
-        )
+    masks = checked_switch("masks", masks, fix="Say masks=False to ignore the environment's masks.")
+    check_allocate(allocate)
     name = _name_of(env)
     check_population(name, seeds, DEFAULT_SLOTS if num_slots is None else num_slots)
     seeds = [int(seed) for seed in seeds]
@@ -247,14 +244,6 @@ def _another(name: str) -> Any:
     raise EnvError(f"{name}: there is only one of it", fix=_CALLABLE)
 
 
-def _import_module_of(env: str) -> None:
-    """Imports the module of `module:id`, unless the id is known already."""
-    module, _, bare = env.rpartition(":")
-    if module and bare not in gym.registry:
-        with contextlib.suppress(ImportError):  # gymnasium.make will say what is wrong
-            importlib.import_module(module)
-
-
 def _make_by_id(env_id: str, **settings: Any) -> gym.Env[Any, Any]:
     try:
         return gym.make(env_id, disable_env_checker=True, **settings)
@@ -262,18 +251,20 @@ def _make_by_id(env_id: str, **settings: Any) -> gym.Env[Any, Any]:
         close = difflib.get_close_matches(
             env_id.rpartition(":")[2], [*env_names(), *gym.registry], n=1
         )
-        hint = f"Did you mean {close[0]!r}? If not: " if close else ""
+        hint = f"Did you mean {close[0]!r}?" if close else None
         module, _, bare = env_id.rpartition(":")
         if module:
             raise EnvError(
                 f"the module {module!r} can be imported, but registers no {bare!r}",
-                fix=f"{hint}Let it call gymnasium.register({bare!r}, ...) when it is imported.",
+                hint=hint,
+                fix=f"Let it call gymnasium.register({bare!r}, ...) when it is imported.",
             ) from why
         raise EnvError(
             "unknown environment",
             got=repr(env_id),
+            hint=hint,
             allowed="an id of Headwise, one that Gymnasium knows, or MODULE:ID of yours",
-            fix=f"{hint}Import what registers it first.",
+            fix="Import what registers it first.",
         ) from why
 
 

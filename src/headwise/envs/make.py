@@ -8,16 +8,20 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import gymnasium as gym
+import numpy as np
 
 from headwise.checks import checked_count, checked_seed
 from headwise.envs.lander_vec import LanderVecEnv
 from headwise.envs.native import NativeVecEnv
 from headwise.envs.probes import probes
-from headwise.envs.types import VecEnv
+from headwise.envs.types import VecEnv, check_allocate
 from headwise.errors import EnvError
 from headwise.registry import Registry, unknown
 
 Factory: TypeAlias = Callable[..., VecEnv]
+
+MOST_SLOTS = 1_000_000
+"""Slots that a member may have: with more, a slip of the pen would take all memory there is."""
 
 environments: Registry[Factory] = Registry("environment")
 """Environments of Python, by name; a factory takes `seeds`, `num_slots` and its settings. Compiled
@@ -59,7 +63,7 @@ def own_name(env: str) -> str | None:
     return name if name in env_names() and not is_theirs else None
 
 
-def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, **settings: Any) -> VecEnv:
+def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, /, **settings: Any) -> VecEnv:
     """An environment for a population: P members, one for each seed, with E slots each.
 
     Args:
@@ -72,6 +76,7 @@ def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, **settings: 
     name = plain_name(name_or_id)
     factory = _factory(name)
     check_population(name, seeds, num_slots)
+    check_allocate(settings.get("allocate", np.zeros))
     return factory([int(seed) for seed in seeds], int(num_slots), **settings)
 
 
@@ -79,7 +84,7 @@ def check_population(name: str, seeds: Sequence[int], num_slots: int) -> None:
     """Refuses seeds and slots that are no population, in the name of an environment."""
     for seed in seeds:
         checked_seed(seed, f"{name}: a seed", error=EnvError)
-    checked_count(f"{name}: num_slots", num_slots, error=EnvError)
+    checked_count(f"{name}: num_slots", num_slots, most=MOST_SLOTS, error=EnvError)
     if not len(seeds):
         raise EnvError(f"{name}: there are no members", got=seeds, fix="Give one seed for each.")
 
@@ -101,11 +106,12 @@ def _checked(name: str, factory: Factory) -> Factory:
     """The factory, with an unknown setting refused in our way."""
     parameters = inspect.signature(factory).parameters.values()
     known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    handed = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     anything = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
-    def make(seeds: Sequence[int], num_slots: int, **settings: Any) -> VecEnv:
+    def make(seeds: Sequence[int], num_slots: int, /, **settings: Any) -> VecEnv:
         for setting in settings:
-            if setting not in known and not anything:
+            if setting not in known and (setting in handed or not anything):
                 raise unknown(f"setting of {name}", setting, known)
         return factory(seeds, num_slots, **settings)
 

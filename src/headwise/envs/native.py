@@ -38,6 +38,7 @@ class NativeVecEnv:
         name: str,
         seeds: Sequence[int],
         num_slots: int,
+        /,
         *,
         max_episode_steps: int | None = None,
         num_threads: int | None = None,

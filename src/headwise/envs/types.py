@@ -8,9 +8,21 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from headwise.errors import ConfigError
 from headwise.spaces import ActionSpec, ObsSpec
 
 Allocate: TypeAlias = Callable[[tuple[int, ...], DTypeLike], NDArray[Any]]
+
+
+def check_allocate(allocate: object) -> None:
+    """Refuses what makes no arrays."""
+    if not callable(allocate):
+        raise ConfigError(
+            "allocate makes the arrays of an environment, as a function of a shape and a type",
+            got=allocate,
+            allowed="np.zeros, or a function like it",
+            fix="Leave it out.",
+        )
 
 
 class StepBatch(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.errors import SpaceError
-from headwise.spaces.action import FloatArray
+from headwise.spaces.action import FloatArray, as_array
 
 
 class Node(Protocol):
@@ -285,10 +285,7 @@ def indexed(path: str, element: tuple[int, ...]) -> str:
 
 
 def _as_array(value: Any, path: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(value)
-    except ValueError:  # a ragged list
-        array = np.empty(0, dtype=object)
+    array = as_array(value)
     if array.dtype.kind not in "iubf":
         raise SpaceError(
             f"the action at {path!r} has the wrong structure",

@@ -14,8 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from headwise.checks import is_whole
 from headwise.errors import SpaceError
 
+MAX_OPTIONS = 2**24
+"""Options that a network could have an output for; up to here float32 knows them all apart."""
+
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+def as_array(value: Any) -> NDArray[Any]:
+    """What was given as an array; one of objects if it is none, as a ragged list is."""
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError, RuntimeError):
+        return np.empty(0, dtype=object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +38,11 @@ class Choice:
     """Whether the options are the bins of an interval, so that their order means something."""
 
     def __post_init__(self) -> None:
-        if not is_whole(self.n) or self.n < 1:
+        if not is_whole(self.n) or not 1 <= self.n <= MAX_OPTIONS:
             raise SpaceError(
-                "a Choice needs a number of options", got=self.n, allowed="a whole number from 1 up"
+                "a Choice needs a number of options",
+                got=self.n,
+                allowed=f"a whole number from 1 up, to {MAX_OPTIONS:,}",
             )
         object.__setattr__(self, "n", int(self.n))
 
@@ -48,7 +61,11 @@ class Range:
     it. 0 where every number is another."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.high - self.low < math.inf:
+        try:
+            good = 0.0 < float(self.high) - float(self.low) < math.inf
+        except (TypeError, ValueError, OverflowError):
+            good = False
+        if not good:
             raise SpaceError(
                 "a Range needs two finite bounds, the lower one first",
                 got=f"[{self.low}, {self.high}]",
@@ -96,9 +113,17 @@ class ActionSpec:
     """For each head when it is in use; None means always. Empty means always for every head."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "heads", tuple(self.heads))
-        object.__setattr__(self, "conditions", tuple(self.conditions) or (None,) * len(self.heads))
+        for name in ("names", "heads", "conditions"):
+            many = getattr(self, name)
+            if isinstance(many, str) or not isinstance(many, Iterable):
+                raise SpaceError(
+                    f"{name} must be a list, with one for each head",
+                    got=many,
+                    allowed="ActionSpec(['move', 'aim'], [Choice(3), Range(0, 1)])",
+                    fix="ActionSpec.of(move=Choice(3), aim=Range(0, 1)) does it, too.",
+                )
+            object.__setattr__(self, name, tuple(many))
+        object.__setattr__(self, "conditions", self.conditions or (None,) * len(self.heads))
         if not self.heads:
             raise SpaceError("an action needs at least one head", got="no heads")
         if not len(self.names) == len(self.heads) == len(self.conditions):
@@ -115,7 +140,9 @@ class ActionSpec:
                     f"head {name!r} is of an unknown kind", got=head, allowed="Choice or Range"
                 )
         for index, condition in enumerate(self.conditions):
-            if condition is not None and not 0 <= condition.head < index:
+            if condition is not None and not (
+                isinstance(condition, Condition) and 0 <= condition.head < index
+            ):
                 raise SpaceError(
                     f"the condition of head {self.names[index]!r} must name an earlier head",
                     got=condition,
@@ -222,7 +249,7 @@ class ActionSpec:
 
     def check(self, heads: ArrayLike) -> FloatArray:
         """The head vectors as float64, or a SpaceError that names the first bad head and value."""
-        values = np.asarray(heads)
+        values = as_array(heads)
         if values.dtype.kind not in "fiub":
             raise SpaceError("head values must be numbers", got=f"dtype {values.dtype}")
         if values.ndim == 0 or values.shape[-1] != self.num_heads:

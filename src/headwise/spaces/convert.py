@@ -15,7 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from headwise.errors import SpaceError
 from headwise.spaces._nodes import ArrayNode, DictNode, Node, OneOfNode, TupleNode, indexed
-from headwise.spaces.action import ActionSpec, Choice, Condition, FloatArray, Head, Range
+from headwise.spaces.action import (
+    ActionSpec,
+    Choice,
+    Condition,
+    FloatArray,
+    Head,
+    Range,
+    as_array,
+)
 
 Bounds = tuple[ArrayLike, ArrayLike]
 ActionLeaf = ArrayNode
@@ -150,7 +158,7 @@ class ActionCodec:
         return out
 
     def _checked(self, heads: ArrayLike, ndim: int) -> FloatArray:
-        values = np.asarray(heads)
+        values = as_array(heads)
         if values.ndim != ndim:
             shape = "(H,) for one action" if ndim == 1 else "(B, H) for a batch"
             raise SpaceError("head vectors have the wrong shape", got=values.shape, allowed=shape)
@@ -171,10 +179,11 @@ class _Builder:
     def check_bounds(self) -> None:
         """Refuses bounds that no Box of the space has asked for."""
         if isinstance(self.bounds, Mapping):
-            unused: Any = sorted(set(self.bounds) - self.bounded)
+            unused: Any = sorted(set(self.bounds) - self.bounded, key=str)
+            refused = bool(unused)
         else:  # with a Box, it would have been refused there
-            unused = self.bounds
-        if unused:
+            unused, refused = self.bounds, True
+        if refused:
             raise SpaceError(
                 "bounds were given for places that are no Box",
                 got=unused,

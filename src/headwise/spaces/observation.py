@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from headwise.errors import SpaceError
+from headwise.spaces.action import MAX_OPTIONS, as_array
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -161,6 +162,13 @@ class ObsCodec:
         self, path: str, keys: tuple[Any, ...], shape: tuple[int, ...], counts: Any, starts: Any
     ) -> None:
         numbers = np.asarray(counts, dtype=np.int64)
+        if (options := sum(map(int, numbers))) > MAX_OPTIONS:
+            raise SpaceError(
+                f"the space at {path!r} has too many options to be one number for each",
+                got=f"{options:,}",
+                allowed=f"up to {MAX_OPTIONS:,}",
+                fix="Wrap the environment so that it is seen as numbers: a Box.",
+            )
         self._leaves.append(
             _Categories(path, keys, shape, int(numbers.sum()), True, numbers, np.asarray(starts))
         )
@@ -186,10 +194,7 @@ class _Numbers:
                 raise SpaceError(
                     f"the observation lacks {self.path!r}", got=obs, allowed=f"something at {key!r}"
                 ) from None
-        try:
-            values = np.asarray(obs)
-        except ValueError:  # a ragged list
-            values = np.empty(0, dtype=object)
+        values = as_array(obs)
         if values.dtype.kind not in self.kinds:
             raise SpaceError(
                 f"the observation at {self.path!r} is of the wrong type",

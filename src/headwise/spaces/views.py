@@ -22,6 +22,8 @@ ViewKind: TypeAlias = Literal["discrete", "hybrid", "continuous"]
 BinRule: TypeAlias = Literal["endpoints", "centres"]
 
 DEFAULT_BINS = 11
+MAX_BINS = 2**16
+"""More would be a slip of the pen, and networks that no memory holds."""
 
 
 def bin_values(low: float, high: float, bins: int, rule: BinRule = "endpoints") -> FloatArray:
@@ -68,7 +70,7 @@ class View:
         rule: BinRule = "endpoints",
     ) -> None:
         for name, value, allowed in (("view", kind, ViewKind), ("bin rule", rule, BinRule)):
-            if value not in get_args(allowed):
+            if not isinstance(value, str) or value not in get_args(allowed):
                 raise unknown(name, value, get_args(allowed))
         self.native = native
         self.kind = kind
@@ -133,9 +135,11 @@ def _bins_by_head(native: ActionSpec, bins: int | Mapping[str, int]) -> dict[str
     else:
         by_head = dict.fromkeys(native.names, bins)
     for name, number in by_head.items():
-        if not is_whole(number) or number < 1:
+        if not is_whole(number) or not 1 <= number <= MAX_BINS:
             raise SpaceError(
-                f"head {name!r} needs a number of bins", got=number, allowed="a whole number from 1"
+                f"head {name!r} needs a number of bins",
+                got=number,
+                allowed=f"a whole number from 1 to {MAX_BINS:,}",
             )
     return by_head
 

@@ -115,7 +115,7 @@ def _known_id(name: str) -> str:
     if module:
         try:
             importlib.import_module(module)
-        except ImportError as error:
+        except Exception as error:  # whatever the code of a user may do
             raise ConfigError(
                 "the module of an environment cannot be imported",
                 got=f"{name} ({error})",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from headwise.averages import interquartile_mean, iqm_interval
 from headwise.checks import checked_count
 from headwise.envs.types import StepBatch, VecEnv
+from headwise.errors import ConfigError
 from headwise.population import Keys, Stream
 from headwise.training.legal import LegalOptions
 from headwise.training.loop import Loop
@@ -21,6 +22,9 @@ FloatArray = NDArray[np.float64]
 
 LINE_SECONDS = 30.0
 """Time between lines that say how far an evaluation is."""
+FEW_SEEDS = 5
+"""With fewer seeds no interval is shown: of two or three it is wider than anything they differ by,
+and that of a lone seed is about its episodes and not about seeds."""
 _MUCH_LONGER = 10
 """An episode so many times as long as all that have ended may be one that never ends."""
 logger = logging.getLogger("headwise")
@@ -44,7 +48,13 @@ class Evaluation:
 
     @property
     def by_seed(self) -> dict[int, float]:
-        """The mean return of each seed."""
+        """The mean return of each seed; where members share one, `scores` tells them apart."""
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ConfigError(
+                "two members have one seed, so that a seed has no score of its own",
+                got=list(self.seeds),
+                fix="Take `scores`: the mean return of each member, in their order.",
+            )
         return dict(zip(self.seeds, self.scores.tolist(), strict=True))
 
     @property
@@ -68,11 +78,13 @@ class Evaluation:
         return self.scores if len(self.seeds) > 1 else self.returns.ravel()
 
     def __str__(self) -> str:
-        low, high = self.interval
-        ends = "(no interval)" if np.isnan(low) else f"[{low:.1f}, {high:.1f}]"
-        number, episodes = len(self.seeds), self.returns.size
-        alone = "1 episode of 1 seed" if episodes == 1 else f"{episodes} episodes of 1 seed"
-        return f"IQM {self.iqm:.1f} {ends} over {f'{number} seeds' if number > 1 else alone}"
+        number, episodes = len(self.seeds), self.returns.shape[-1]
+        seeds = f"{number} seed{'s' * (number > 1)}"
+        if number >= FEW_SEEDS:
+            low, high = self.interval
+            return f"IQM {self.iqm:.1f} [{low:.1f}, {high:.1f}] over {seeds}"
+        played = f" over {episodes} episode{'s' * (episodes > 1)}" if number == 1 else ""
+        return f"IQM {self.iqm:.1f}{played} ({seeds}: too few to say how others would score)"
 
 
 def evaluate_loop(

@@ -13,6 +13,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from headwise.training.report import Report
+from headwise.training.sinks.base import seed_labels
 
 MOST_SEEDS = 10
 """With more seeds than this, the table shows the lowest, the middle and the highest."""
@@ -99,8 +100,7 @@ def seeds_table(report: Report) -> Table:
     shown = {title: name for title, name in _COLUMNS.items() if name in report.values}
     for title in shown:
         table.add_column(title, justify="right", min_width=9)
-    members = range(len(report.seeds))
-    labels = {member: str(report.seeds[member]) for member in members}
+    labels = dict(enumerate(seed_labels(report.seeds)))
     if len(report.seeds) > MOST_SEEDS:
         order = np.argsort(np.nan_to_num(report.returns, nan=-math.inf))
         places = {"lowest": 0, "middle": len(order) // 2, "highest": len(order) - 1}

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from headwise.algorithms.base import RolloutBatch
+from headwise.training.fits import fits
 from headwise.training.transition import MASKS, Transition, untold_masks
 
 
@@ -100,4 +101,8 @@ class Rollout:
             self._row.fill_(self.size)
 
     def _empty(self, x: Tensor) -> Tensor:
-        return torch.empty(x.shape[0], self.length, *x.shape[1:], dtype=x.dtype, device=x.device)
+        shape = (x.shape[0], self.length, *x.shape[1:])
+        with fits(
+            "rollouts", got=f"{self.length:,} steps of every slot", fix="Choose a smaller rollout."
+        ):
+            return torch.empty(shape, dtype=x.dtype, device=x.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -44,6 +45,15 @@ def finite_values(report: Report, member: int) -> dict[str, float]:
     """The numbers of one member by name, without those that are not there yet."""
     numbers = {name: float(values[member]) for name, values in report.values.items()}
     return {name: value for name, value in numbers.items() if np.isfinite(value)}
+
+
+def seed_labels(seeds: Sequence[int]) -> list[str]:
+    """A label for each member: its seed, and its number where another has the same seed."""
+    times = Counter(seeds)
+    return [
+        str(seed) if times[seed] == 1 else f"{seed}-member{member}"
+        for member, seed in enumerate(seeds)
+    ]
 
 
 def writable(path: str | os.PathLike[str], *, folder: bool = False) -> Path:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from headwise.training.report import Report
-from headwise.training.sinks.base import finite_values
+from headwise.training.sinks.base import finite_values, seed_labels
 from headwise.training.sinks.lines import LinesFile
 
 _HEADER = "step,seed,name,value\n"
@@ -33,8 +33,8 @@ class CSVSink:
     def write(self, report: Report) -> None:
         """Takes one report."""
         rows = [
-            f"{report.step},{seed},{_quoted(name)},{value!r}\n"
-            for member, seed in enumerate(report.seeds)
+            f"{report.step},{label},{_quoted(name)},{value!r}\n"
+            for member, label in enumerate(seed_labels(report.seeds))
             for name, value in finite_values(report, member).items()
         ]
         self._file.write("".join(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 
 from headwise.training.report import Report
@@ -31,8 +32,11 @@ class JSONLSink:
 
     def write(self, report: Report) -> None:
         """Takes one report."""
+        times = Counter(report.seeds)
         for member, seed in enumerate(report.seeds):
             row = {"step": report.step, "seed": seed, **finite_values(report, member)}
+            if times[seed] > 1:  # which of those that have it
+                row["member"] = member
             self._file.write(json.dumps(row) + "\n")
 
     def flush(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwise.training.report import Report
-from headwise.training.sinks.base import extra_module, finite_values
+from headwise.training.sinks.base import extra_module, finite_values, seed_labels
 
 _BATCH = 1000
 """Metrics that one request may hold."""
@@ -39,8 +39,8 @@ class MLflowSink:
             else known.experiment_id
         )
         self._runs = [
-            self._client.create_run(experiment, run_name=f"{self._name}-seed{seed}").info.run_id
-            for seed in seeds
+            self._client.create_run(experiment, run_name=f"{self._name}-seed{label}").info.run_id
+            for label in seed_labels(seeds)
         ]
 
     def write(self, report: Report) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from headwise.errors import ConfigError
 from headwise.training.report import Report
 from headwise.training.sinks.base import another_run, extra_module, finite_values, writable
 
@@ -38,6 +39,12 @@ class ParquetSink:
 
     def open(self, seeds: Sequence[int], step: int) -> None:
         """Begins, or goes on after `step`."""
+        if len(set(seeds)) < len(seeds):
+            raise ConfigError(
+                "two members have one seed, by which this table tells members apart",
+                got=list(seeds),
+                fix="Write into a CSVSink or a JSONLSink, which number such members.",
+            )
         self._rows = []
         for part in sorted(self._folder.glob("part-*.parquet")):
             table = self._parquet.read_table(part)

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwise.training.report import Report
-from headwise.training.sinks.base import another_run, extra_module, finite_values, writable
+from headwise.training.sinks.base import (
+    another_run,
+    extra_module,
+    finite_values,
+    seed_labels,
+    writable,
+)
 
 
 class TensorBoardSink:
@@ -36,7 +42,8 @@ class TensorBoardSink:
 
         purge = step + 1 if step else None
         self._writers = [
-            SummaryWriter(str(self._folder / f"seed_{seed}"), purge_step=purge) for seed in seeds
+            SummaryWriter(str(self._folder / f"seed_{label}"), purge_step=purge)
+            for label in seed_labels(seeds)
         ]
 
     def write(self, report: Report) -> None:

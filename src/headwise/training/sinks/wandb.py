@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwise.training.report import Report
-from headwise.training.sinks.base import extra_module, finite_values
+from headwise.training.sinks.base import extra_module, finite_values, seed_labels
 
 
 class WandbSink:
@@ -29,13 +29,13 @@ class WandbSink:
             self._wandb.init(
                 project=self._project,
                 group=self._name,
-                name=f"{self._name}-seed{seed}",
-                id=f"{self._name}-seed{seed}",
+                name=f"{self._name}-seed{label}",
+                id=f"{self._name}-seed{label}",
                 resume="allow" if step else None,
                 reinit="create_new",  # several runs in one process
                 **self._settings,
             )
-            for seed in seeds
+            for label in seed_labels(seeds)
         ]
 
     def write(self, report: Report) -> None:
