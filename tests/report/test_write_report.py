@@ -376,3 +376,22 @@ def test_the_command(tmp_path, small, capsys, monkeypatch):
     assert main(["demo", "--formats", "png"]) == 0
     made = tmp_path / "runs" / "demo" / "report" / "figures"
     assert {path.suffix for path in made.iterdir()} == {".png"}
+
+
+def test_a_list_of_contents_that_names_other_files_takes_none_away(small, tmp_path):
+    out = tmp_path / "out"
+    write_report(small[1], out, formats=())
+    mine = [tmp_path / "mine.csv", out / "mine.txt", out / "tables" / "old.csv"]
+    for path in mine:
+        path.write_text("mine")
+    names = [
+        "../mine.csv",
+        str(mine[0]),
+        "mine.txt",
+        "tables/../mine.txt",
+        "a\0b",
+        "tables/old.csv",
+    ]
+    (out / "contents.txt").write_text("\n".join(names))
+    write_report(small[1], out, formats=())
+    assert [path.exists() for path in mine] == [True, True, False]  # the last was the report's own

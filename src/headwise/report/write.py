@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,8 @@ from headwise.report.tables.table import Table, to_csv, to_latex
 
 CONTENTS = "contents.txt"
 """Lists the files of a report, so that the next one can take away what it no longer has."""
+
+_OWN = re.compile(r"index\.html|(figures|tables)/[\w-]+\.[a-z]+")
 
 
 def write_report(
@@ -159,10 +162,10 @@ def _tables(
 
 
 def _previous(target: Path) -> set[str]:
-    """The files of the report that is there already; nothing outside the folder is believed."""
+    """The files of the report that is there already; no other is believed to be its own."""
     path = target / CONTENTS
     names = path.read_text().splitlines() if path.is_file() else []
-    return {name for name in names if name and ".." not in name and not name.startswith("/")}
+    return {name for name in names if _OWN.fullmatch(name)}
 
 
 def _write(path: Path, text: str) -> Path:

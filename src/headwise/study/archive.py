@@ -19,6 +19,7 @@ import numpy as np
 from headwise.errors import ConfigError
 from headwise.study.files import write_whole
 from headwise.study.measures import NUM_POINTS
+from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.run import Run, canonical_json
 from headwise.study.store import LAYOUT, Store
 from headwise.study.tables import UNREADABLE, parquet_module, read_table
@@ -103,6 +104,13 @@ def read_archive(path: Path) -> Archive:
         raise _no_archive(path, error) from error
     if version != LAYOUT:
         raise ConfigError(f"{path} has another layout", got=version, allowed=str(LAYOUT))
+    if not is_study_name(study["name"]):  # it is to name a folder here
+        raise ConfigError(
+            f"{path} has a name that no study can have",
+            got=repr(study["name"]),
+            allowed=STUDY_NAMES,
+            fix="Was it changed by hand? Ask whoever gave it to you for another.",
+        )
     if not fits:
         raise _no_archive(path, f"columns {', '.join(table.schema.names)}")
     runs = []

@@ -37,6 +37,7 @@ from headwise.study.files import (
     write_json,
 )
 from headwise.study.measures import NUM_POINTS, learning_curve
+from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
 from headwise.study.run import Run
 from headwise.study.tables import (
@@ -297,7 +298,9 @@ def _checked_study(path: Path, data: Any) -> dict[str, Any]:
         )
     good = version == LAYOUT and isinstance(data.get("name"), str)
     plan = data.get("plan") if good else None
-    if not isinstance(plan, list) or not all(isinstance(e, dict) and "id" in e for e in plan):
+    if not isinstance(plan, list) or not all(
+        isinstance(entry, dict) and isinstance(entry.get("id"), str) for entry in plan
+    ):
         raise StoreError(
             f"{path} does not describe a study",
             got=data,
@@ -305,6 +308,13 @@ def _checked_study(path: Path, data: Any) -> dict[str, Any]:
             fix=_PLAN_AGAIN,
         )
     assert isinstance(data, dict)
+    if not is_study_name(data["name"]):
+        raise StoreError(
+            f"{path} has a name that no study can have",
+            got=repr(data["name"]),
+            allowed=STUDY_NAMES,
+            fix="The file was changed by hand, or comes from somebody you should not trust.",
+        )
     return data
 
 

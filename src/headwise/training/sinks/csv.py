@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from headwise.csv_cells import csv_text
 from headwise.training.report import Report
 from headwise.training.sinks.base import finite_values
 from headwise.training.sinks.lines import LinesFile
@@ -33,11 +34,11 @@ class CSVSink:
     def write(self, report: Report) -> None:
         """Takes one report."""
         rows = [
-            f"{report.step},{seed},{_quoted(name)},{value!r}\n"
+            (report.step, seed, " ".join(name.splitlines()), value)  # a line for each, to resume
             for member, seed in enumerate(report.seeds)
             for name, value in finite_values(report, member).items()
         ]
-        self._file.write("".join(rows))
+        self._file.write(csv_text(rows))
 
     def flush(self) -> None:
         """Nothing waits: every report is written at once."""
@@ -45,7 +46,3 @@ class CSVSink:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"\n') else name
