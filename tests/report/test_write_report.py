@@ -395,3 +395,23 @@ def test_a_list_of_contents_that_names_other_files_takes_none_away(small, tmp_pa
     (out / "contents.txt").write_text("\n".join(names))
     write_report(small[1], out, formats=())
     assert [path.exists() for path in mine] == [True, True, False]  # the last was the report's own
+
+
+def test_runs_that_cannot_be_read_are_named_left_out_and_counted(small, tmp_path):
+    stores = moved(small[1:], tmp_path)
+    runs = read_store(stores[0]).runs
+    (runs[0].folder / "result.json").write_text("{")
+    (runs[1].folder / "metrics.parquet").write_bytes(b"")
+    (runs[2].folder / "config.json").write_text((runs[3].folder / "config.json").read_text())
+    told = []
+    page = write_report(stores, tmp_path / "out", formats=(), on_notice=told.append)
+    (line,) = told
+    assert line.startswith("demo: 3 runs are left out that cannot be read: ")
+    assert all(run.id in line for run in runs[:3])
+    text = page.read_text()
+    assert "<b>3</b><span>runs cannot be read</span>" in text
+    damaged = rows(tmp_path / "out" / "tables" / "damaged.csv")
+    assert {row["run"] for row in damaged} == {run.id for run in runs[:3]}
+    assert any("metrics.parquet" in row["what is wrong"] for row in damaged)
+    entry = rows(tmp_path / "out" / "tables" / "runs.csv")[0]
+    assert (entry["finished"], entry["planned"]) == (str(len(runs) - 3), str(len(runs)))

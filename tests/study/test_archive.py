@@ -243,6 +243,7 @@ def test_a_restored_curve_that_was_changed_is_told(store, tmp_path):
         (run.folder / "curve.json").write_text(text)
         with pytest.raises(ConfigError, match=r"cannot read .*curve.json; got .*Delete the run"):
             run.curve()
+        assert [bad.id for bad in read_store(there.folder).damaged] == [run.id]
 
 
 def test_a_leftover_that_cannot_be_read_is_told(store):

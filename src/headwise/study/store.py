@@ -140,6 +140,7 @@ class Store:
 
     def result(self, run_id: str) -> dict[str, Any]:
         """A finished run's scalars."""
+        self._run(run_id)
         return self._json(run_id, "result.json")
 
     def error(self, run_id: str) -> dict[str, Any]:
@@ -175,8 +176,9 @@ class Store:
         return MetricTable(step.to_numpy(), name.to_pylist(), value.to_numpy())
 
     def _run(self, run_id: str) -> Run:
+        """What is run in a folder, whose name must be the hash of it."""
         try:
-            return Run.from_json(self._json(run_id, "config.json"))
+            return Run.from_json({**self._json(run_id, "config.json"), "id": run_id})
         except ConfigError as error:
             raise _unreadable(self.runs / run_id / "config.json", error) from error
 
