@@ -33,10 +33,10 @@ from headwise.report.tables.table import Table, text_of
 SECTIONS = (
     "Claims",
     "Scores",
+    "Tables",
     "Learning curves",
     "Contextual-Decoupler",
     "Compute",
-    "Tables",
     "Runs",
 )
 _VERDICT_CLASS = {
@@ -51,7 +51,7 @@ _ABOUT = {
     "Learning curves": "Returns over training.",
     "Contextual-Decoupler": "Where the right credit of every head is known.",
     "Compute": "Parameters, operations and times as measured.",
-    "Tables": "Every cell.",
+    "Tables": "What every cell earned, in the environment's own returns.",
     "Runs": "What this report rests on.",
 }
 
