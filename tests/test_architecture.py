@@ -9,8 +9,9 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
-    "errors", "foreign_names", "registry", "checks", "cores", "added", "averages", "spaces", "envs",
-    "population", "nets", "factorizations", "algorithms", "training", "export", "agent", "study",
+    "errors", "foreign_names", "registry", "checks", "cores", "added", "averages", "csv_cells",
+    "spaces", "envs", "population", "nets", "factorizations", "algorithms", "training", "export",
+    "agent", "study",
     "studies", "report", "cli",
 ]  # fmt: skip
 """From the ground up: a room imports only from itself and from rooms before it."""

@@ -7,14 +7,13 @@ Scores are final returns on a scale where random play is 0 and the best policy k
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from headwise.csv_cells import csv_text
 from headwise.envs.reference import normalise
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS, algorithm_name, in_order
 from headwise.report.store import RunRecord
@@ -41,14 +40,13 @@ def score(run: RunRecord) -> float:
 
 def as_csv(runs: Iterable[RunRecord]) -> str:
     """A row for each run, by name."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["environment", *COLUMNS[1:], "final_return", "score", "num_parameters", "run"])
+    columns = ["environment", *COLUMNS[1:], "final_return", "score", "num_parameters", "run"]
+    rows: list[list[object]] = [[*columns]]
     for run in sorted(runs, key=lambda run: [getattr(run, name) for name in COLUMNS]):
         what = [getattr(run, name) for name in COLUMNS]
         numbers = round(run.score, 4), round(score(run), 4), int(run.number("num_parameters"))
-        writer.writerow([*what, *numbers, run.id])
-    return text.getvalue()
+        rows.append([*what, *numbers, run.id])
+    return csv_text(rows)
 
 
 def as_table(runs: Iterable[RunRecord]) -> str:

@@ -88,8 +88,19 @@ def write_store(folder, name, runs, about="", unfinished=(), failed=()):
 
 
 def run_id(run_config):
+    """As `Run.id` is made."""
+    return _hash(run_config, (",", ":"))
+
+
+def chance(run_config, shift=0):
+    """What is drawn for a run, by its configuration."""
+    return np.random.default_rng(int(_hash(run_config), 16) + shift)
+
+
+def _hash(run_config, separators=None):
     determining = {k: v for k, v in run_config.items() if k != "labels"}
-    return hashlib.sha256(json.dumps(determining, sort_keys=True).encode()).hexdigest()[:16]
+    text = json.dumps(determining, sort_keys=True, separators=separators)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def rising(rng, low, high, steps, episodes):
@@ -136,7 +147,7 @@ def sweep(folder, seeds=5, episodes=300, environments=ENVIRONMENTS, share=1.0):
                     env, algorithm, factorization, seed, steps, view,
                     env_settings=settings, labels={"environment": label},
                 )  # fmt: skip
-                rng = np.random.default_rng(int(run_id(c), 16))
+                rng = chance(c)
                 top = low + (high - low) * (skill + rng.normal(0, 0.05))
                 step, returns = rising(rng, low, top, steps, episodes)
                 runs.append((c, (step, returns), {}, summary(step, returns, steps,
@@ -163,7 +174,7 @@ def decoupler_run(algorithm, factorization, estimator, seed, final, steps=100_00
         settings=settings if algorithm == "ppo" else rest.get("settings", {}),
         labels=rest.get("labels", {}),
     )  # fmt: skip
-    rng = np.random.default_rng(int(run_id(c), 16) + rest.get("shift", 0))
+    rng = chance(c, rest.get("shift", 0))
     step, returns = rising(rng, -68, final + rng.normal(0, 1.5), steps, 1000)
     metrics = {}
     if algorithm == "ppo" and factorization != "shared":

@@ -171,3 +171,23 @@ def test_the_page_can_be_printed(folder):
     paper = target.read_bytes()
     assert paper.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", paper)) >= 3
+
+
+WIDTHS = """<script>setTimeout(() => document.body.append(Object.assign(
+  document.createElement("pre"), { id: "probe", textContent: JSON.stringify(
+    [...document.querySelectorAll(".scroll")].map((box) =>
+      [box.querySelector("table").id, box.scrollWidth - box.clientWidth])) })), 500);</script>"""
+
+
+def test_every_column_is_seen_in_a_window_of_1200(folder):
+    """The last ones say what follows: a claim's note, and how a comparison ends in a word."""
+    page = (folder / "report" / "index.html").read_text()
+    whole = (folder / "probed.html").read_text()
+    try:
+        (folder / "probed.html").write_text(page.replace("</body>", WIDTHS + "</body>"))
+        dom = chromium(folder, "--dump-dom", "--window-size=1200,900")
+    finally:
+        (folder / "probed.html").write_text(whole)
+    hidden = dict(json.loads(unescape(re.search(r'<pre id="probe">(.*?)</pre>', dom, re.S)[1])))
+    assert {"table-claims", "table-comparisons-paper"} <= hidden.keys()
+    assert {name: more for name, more in hidden.items() if more} == {}

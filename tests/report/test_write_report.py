@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 import synthetic
@@ -15,8 +16,10 @@ import synthetic
 from headwise.cli.report import main
 from headwise.errors import ConfigError
 from headwise.report import read_store, write_report
-from headwise.report.figures.paper import _draw, save
+from headwise.report.figures.figure import Dot, Figure, Heat, Intervals
+from headwise.report.figures.paper import STYLE, _draw, save
 from headwise.report.figures.scores import score_figures
+from headwise.report.names import slug
 from headwise.report.tables.claims import failures_table
 from headwise.report.write import gather
 
@@ -200,7 +203,7 @@ def test_a_study_of_ones_own_has_a_page_without_the_paper(tmp_path):
     store = synthetic.write_store(tmp_path / "s", "arms", runs, "Which arm?")
     made = write_report(store, formats=())
     page = made.read_text()
-    parts = ["Scores", "Learning curves", "Compute", "Tables", "Runs"]
+    parts = ["Scores", "Tables", "Learning curves", "Compute", "Runs"]
     assert re.findall(r"<h2>(.*?)</h2>", page) == parts
     assert re.findall(r'<a href="#[a-z-]*">(.*?)</a>', page) == parts
     for word in ("laims", "Decoupler", "Not yet measured", "paper", "hybrid"):
@@ -376,3 +379,99 @@ def test_the_command(tmp_path, small, capsys, monkeypatch):
     assert main(["demo", "--formats", "png"]) == 0
     made = tmp_path / "runs" / "demo" / "report" / "figures"
     assert {path.suffix for path in made.iterdir()} == {".png"}
+
+
+def test_a_list_of_contents_that_names_other_files_takes_none_away(small, tmp_path):
+    out = tmp_path / "out"
+    write_report(small[1], out, formats=())
+    mine = [tmp_path / "mine.csv", out / "mine.txt", out / "tables" / "old.csv"]
+    for path in mine:
+        path.write_text("mine")
+    names = [
+        "../mine.csv",
+        str(mine[0]),
+        "mine.txt",
+        "tables/../mine.txt",
+        "a\0b",
+        "tables/old.csv",
+    ]
+    (out / "contents.txt").write_text("\n".join(names))
+    write_report(small[1], out, formats=())
+    assert [path.exists() for path in mine] == [True, True, False]  # the last was the report's own
+
+
+def test_runs_that_cannot_be_read_are_named_left_out_and_counted(small, tmp_path):
+    stores = moved(small[1:], tmp_path)
+    runs = read_store(stores[0]).runs
+    (runs[0].folder / "result.json").write_text("{")
+    (runs[1].folder / "metrics.parquet").write_bytes(b"")
+    (runs[2].folder / "config.json").write_text((runs[3].folder / "config.json").read_text())
+    told = []
+    page = write_report(stores, tmp_path / "out", formats=(), on_notice=told.append)
+    (line,) = told
+    assert line.startswith("demo: 3 runs are left out that cannot be read: ")
+    assert all(run.id in line for run in runs[:3])
+    text = page.read_text()
+    assert "<b>3</b><span>runs cannot be read</span>" in text
+    damaged = rows(tmp_path / "out" / "tables" / "damaged.csv")
+    assert {row["run"] for row in damaged} == {run.id for run in runs[:3]}
+    assert any("metrics.parquet" in row["what is wrong"] for row in damaged)
+    entry = rows(tmp_path / "out" / "tables" / "runs.csv")[0]
+    assert (entry["finished"], entry["planned"]) == (str(len(runs) - 3), str(len(runs)))
+
+
+LABELS = [
+    "a label of thirty-three letters ..",
+    "x" * 60,
+    r"$\frac$",
+    "$",
+    r"a_{b} \ $x^2$",
+    "x" * 300,
+]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_label_of_any_length_and_letters_is_drawn(label, tmp_path):
+    """Environments, and cells that differ in a label, are called what a user likes."""
+    runs = []
+    for algorithm, factorization in (("ppo", "shared"), ("ppo", "vdn"), ("sac", "vdn")):
+        for seed in range(2):
+            c = synthetic.config(
+                "Arm", algorithm, factorization, seed, 1000,
+                labels={"environment": label, "change": label},
+            )  # fmt: skip
+            step, returns = synthetic.rising(synthetic.chance(c), 0, 1, 1000, 30)
+            runs.append((c, (step, returns), {}, synthetic.summary(step, returns, 1000)))
+    store = synthetic.write_store(tmp_path / "s", "mine", runs)
+    write_report(store, tmp_path / "out", formats=("png", "pdf"))
+    assert len(list((tmp_path / "out" / "figures").glob("*.pdf"))) >= 4
+
+
+@pytest.mark.parametrize("length", [10, 33, 60])
+def test_labels_beside_rows_and_columns_are_within_the_sheet(length):
+    names = tuple(f"{k}{'x' * (length - 1)}" for k in range(4))
+    texts = ((("",) * 4),) * 4
+    panels = [
+        Heat("heat", names, names, np.full((4, 4), 0.5), texts),
+        Intervals("rows", tuple(Dot("vdn", name, 0.5, 0.4, 0.6) for name in names)),
+    ]
+    for panel in panels:
+        with mpl.rc_context(STYLE):
+            sheet = _draw(Figure("x", "Scores", "t", "c", (panel,) * 2, columns=2))
+            sheet.draw_without_rendering()
+        width, height = sheet.canvas.get_width_height()
+        for axis in sheet.axes:
+            box = axis.get_window_extent()
+            assert box.width > 30
+            assert box.height > 30
+            labels = (*axis.get_xticklabels(), *axis.get_yticklabels())
+            for text in (label for label in labels if label.get_text() in names):
+                where = text.get_window_extent()
+                assert where.x0 >= -1
+                assert where.y0 >= -1
+                assert where.x1 <= width + 1
+                assert where.y1 <= height + 1
+
+
+def test_names_of_files_are_of_a_length_that_disks_take():
+    assert len(slug("scores", "x" * 1000)) <= 100

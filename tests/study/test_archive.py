@@ -243,6 +243,7 @@ def test_a_restored_curve_that_was_changed_is_told(store, tmp_path):
         (run.folder / "curve.json").write_text(text)
         with pytest.raises(ConfigError, match=r"cannot read .*curve.json; got .*Delete the run"):
             run.curve()
+        assert [bad.id for bad in read_store(there.folder).damaged] == [run.id]
 
 
 def test_a_leftover_that_cannot_be_read_is_told(store):
@@ -252,3 +253,33 @@ def test_a_leftover_that_cannot_be_read_is_told(store):
         (leftover / "config.json").write_text(text)
         with pytest.raises(StoreError, match=rf"config.json; got .*{why}.*Delete the run's folder"):
             archived(store)
+
+
+NAMES = [
+    "../out",
+    "/tmp/out",
+    "..",
+    ".",
+    "",
+    "a/b",
+    "a\\b",
+    ".hidden",
+    "a\0b",
+    "a\nb",
+    "x" * 101,
+    5,
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_leads_out_of_the_folder_is_refused(name, store, tmp_path):
+    """It comes from a file, and is to be a folder's and a file's."""
+    path = archived(store)
+    forged = {**store.study(), "name": name}
+    table = parquet.read_table(path).replace_schema_metadata({"headwise.study": json.dumps(forged)})
+    path.write_bytes(bytes_of(table))
+    with pytest.raises(ConfigError, match=r"a name that no study can have; got .*letters, digits"):
+        read_archive(path)
+    (store.folder / "study.json").write_text(json.dumps(forged))
+    with pytest.raises(StoreError, match=r"name that no study can have|does not describe a study"):
+        store.study()

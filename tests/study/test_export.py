@@ -66,3 +66,12 @@ def test_csv(store):
     assert rows[2]["label_preset"] == "sound"
     assert rows[0]["label_preset"] == ""
     assert rows[1]["seed"] == "1"
+
+
+def test_what_a_spreadsheet_would_run_is_text(store):
+    study = store.study()
+    for entry in study["plan"]:
+        entry["labels"] = {"preset": "=1+1", "gap": "-0.5"}
+    (store.folder / "study.json").write_text(json.dumps(study))
+    row = next(csv.DictReader(io.StringIO(results_csv(store))))
+    assert (row["label_preset"], row["label_gap"]) == ("'=1+1", "-0.5")

@@ -134,6 +134,21 @@ def test_archive_and_restore(here, capsys):
         assert complaint in capsys.readouterr().err
 
 
+def test_no_name_in_a_file_leads_out_of_the_folder(here, capsys):
+    assert call("run", "mine", "--executor", "inline", "--only", "vdn") == 0
+    assert call("archive", "mine") == 0
+    archive = here / "mine.parquet"
+    archive.write_bytes(archive.read_bytes().replace(b'"name":"mine"', b'"name":"../x"'))
+    before = sorted(here.rglob("*"))
+    assert call("restore", "mine.parquet") == 2
+    assert "name that no study can have" in one_line(capsys)
+    study = here / "runs" / "mine" / "study.json"
+    study.write_text(study.read_text().replace('"name": "mine"', '"name": "../x"'))
+    assert call("archive", "mine") == 2
+    assert "name that no study can have" in one_line(capsys)
+    assert sorted(here.rglob("*")) == before
+
+
 def test_smoke_arguments_and_another_folder(here, capsys):
     assert call("run", "studies/mine.py", "--smoke", "--executor", "inline", "--out", "x") == 0
     assert "2 of 2 runs are finished in x" in capsys.readouterr().err

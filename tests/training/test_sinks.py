@@ -87,7 +87,7 @@ def test_a_full_disk_takes_nothing_from_what_is_written(tmp_path, monkeypatch):
     before = read_parquet(tmp_path / "x")
     sink = hw.ParquetSink(tmp_path / "x")
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
@@ -223,3 +223,15 @@ def test_a_missing_package_is_named_with_its_extra(sink, module, monkeypatch, tm
 def test_paths_that_cannot_be_written_to(kind, path):
     with pytest.raises(hw.ConfigError, match="cannot write there"):
         FILES[kind][0](path)
+
+
+def test_a_flipped_bit_of_a_part_is_said(tmp_path):
+    write(hw.ParquetSink(tmp_path / "x"), 100, 200)
+    (part,) = (tmp_path / "x").glob("part-*.parquet")
+    good = part.read_bytes()
+    for place in (10, 60, 120):
+        data = bytearray(good)
+        data[place] ^= 16
+        part.write_bytes(data)
+        with pytest.raises(hw.ConfigError, match=r"cannot read the numbers .*got .*part-.*parquet"):
+            hw.ParquetSink(tmp_path / "x").open((3, 8), 100)

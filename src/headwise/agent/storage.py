@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from headwise.agent.face import Face
 from headwise.agent.plan import Plan
+from headwise.agent.state_check import check_extras, check_fit, check_state
 from headwise.agent.world import World
 from headwise.checks import is_whole
 from headwise.errors import CheckpointError
@@ -72,7 +72,7 @@ def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
     _count_steps(plan, tensors["counters"])
     if "scores" in tensors:
         _check_scores(plan, tensors["scores"])
-    _check_promises(plan, tensors)
+    check_state(plan, face, tensors)
     state = {
         part: {name: x.to(plan.device) for name, x in named.items()}
         for part, named in tensors.items()
@@ -107,16 +107,8 @@ def load_state(loop: Loop, state: State, *, learner_only: bool = False) -> None:
     """Puts a state that may be anything into a loop, or says why it does not fit."""
     wanted = loop.state_dict()
     for part in ("counters", "learner", "normaliser"):
-        ours, theirs = wanted.get(part, {}), state.get(part, {})
-        if missing := ours.keys() - theirs.keys():
-            raise CheckpointError(f"the checkpoint lacks parts of its {part}", got=sorted(missing))
-        for name, x in ours.items():
-            if theirs[name].shape != x.shape or theirs[name].dtype != x.dtype:
-                raise CheckpointError(
-                    f"the {part} in the checkpoint does not fit its settings, at {name!r}",
-                    got=f"{theirs[name].dtype} {tuple(theirs[name].shape)}",
-                    allowed=f"{x.dtype} {tuple(x.shape)}",
-                )
+        check_fit(part, wanted.get(part, {}), state.get(part, {}))
+    check_extras(loop, state)
     try:
         if learner_only:
             loop.load_learner(state)
@@ -165,19 +157,6 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
-
-
-def _check_promises(plan: Plan, tensors: dict[str, Any]) -> None:
-    """Refuses settings that promise larger networks than the file holds, before building them."""
-    held = sum(x.numel() for x in tensors["learner"].values())
-    widths = [w for w in plan.config.hidden if isinstance(w, int)]
-    promised = sum(a * b for a, b in pairwise(widths)) + sum(widths)
-    if promised * len(plan.seeds) > held:
-        raise CheckpointError(
-            "the settings in the checkpoint promise more than it holds",
-            got=f"networks of {promised * len(plan.seeds):,} numbers at least",
-            allowed=f"{held:,}",
-        )
 
 
 def _count_steps(plan: Plan, counters: dict[str, Tensor]) -> None:

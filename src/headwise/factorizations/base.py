@@ -75,6 +75,10 @@ class Factorization:
     def check(self, spec: ActionSpec) -> None:
         """Refuses a spec that this factorization cannot handle."""
 
+    def least_numbers(self, spec: ActionSpec) -> int:
+        """Numbers that a member's networks have at least: told before anything is built."""
+        return sum(spec.cardinalities)
+
     def policy(self, blueprint: Blueprint) -> Policy:
         """A distribution over actions, for PPO."""
         raise NotImplementedError

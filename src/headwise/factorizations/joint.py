@@ -131,6 +131,10 @@ class Joint(Factorization):
                 fix="Raise max_joint, use fewer bins, or use factorization='ar' or 'vdn'.",
             )
 
+    def least_numbers(self, spec: ActionSpec) -> int:
+        """One of each joint action."""
+        return spec.joint_size or 0
+
     def _inner(self, blueprint: Blueprint) -> tuple[Blueprint, JointActions]:
         actions = JointActions(blueprint.layout)
         return replace(blueprint, layout=actions.layout), actions

@@ -6,7 +6,7 @@ from the right, so the text of an algorithm is that of one member.
 
 from headwise.population.clock import Clock
 from headwise.population.fixed_tensors import Kept
-from headwise.population.keys import Draws, Keys, Stream
+from headwise.population.keys import Draws, Keys, ShapesOnly, Stream
 from headwise.population.layers import Activation, Initializer, LayerNorm, Linear
 from headwise.population.lift import lift
 from headwise.population.members import join_members, select_members
@@ -42,6 +42,7 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "Packed",
+    "ShapesOnly",
     "Stream",
     "Trainable",
     "along",

@@ -300,8 +300,8 @@ class LayerNorm(nn.Module):
         super().__init__()
         self.eps = eps
         shape = (init.keys.num_members, *copies, 1, features)
-        self.weight = nn.Parameter(torch.ones(shape, device=init.keys.device))
-        self.bias = nn.Parameter(torch.zeros(shape, device=init.keys.device))
+        self.weight = nn.Parameter(torch.ones(shape, device=init.keys.home))
+        self.bias = nn.Parameter(torch.zeros(shape, device=init.keys.home))
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalises the last dimension."""

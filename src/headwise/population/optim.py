@@ -47,7 +47,7 @@ class Adam:
         self.max_norm = max_norm
         self.mean = torch.zeros_like(packed.values)
         self.square = torch.zeros_like(packed.values)
-        device = packed.values.device
+        device = lr.device
         self.clock = Clock(device)
         """Steps so far."""
         if alive is None:

@@ -97,9 +97,12 @@ def in_order(names: Iterable[str], known: Iterable[str]) -> list[str]:
     return sorted(set(names), key=lambda name: (rank.get(name, len(rank)), name))
 
 
+_LONGEST = 60
+
+
 def slug(*words: str) -> str:
-    """Words as a file name."""
-    text = "-".join(words).lower()
+    """Words as a file name, of a length that every disk takes."""
+    text = "-".join(words).lower()[:_LONGEST]
     return "".join(letter if letter.isalnum() else "-" for letter in text).strip("-")
 
 

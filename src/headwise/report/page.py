@@ -33,10 +33,10 @@ from headwise.report.tables.table import Table, text_of
 SECTIONS = (
     "Claims",
     "Scores",
+    "Tables",
     "Learning curves",
     "Contextual-Decoupler",
     "Compute",
-    "Tables",
     "Runs",
 )
 _VERDICT_CLASS = {
@@ -51,7 +51,7 @@ _ABOUT = {
     "Learning curves": "Returns over training.",
     "Contextual-Decoupler": "Where the right credit of every head is known.",
     "Compute": "Parameters, operations and times as measured.",
-    "Tables": "Every cell.",
+    "Tables": "What every cell earned, in the environment's own returns.",
     "Runs": "What this report rests on.",
 }
 
@@ -130,9 +130,11 @@ def _tiles(stores: Sequence[StudyRuns], entries: Sequence[Entry]) -> str:
     runs = [run for store in stores for run in store]
     planned = sum(store.num_planned for store in stores)
     failed = sum(len(store.failures) for store in stores)
+    damaged = sum(len(store.damaged) for store in stores)
     tiles = [
         (f"{len(runs):,} of {planned:,}", "runs finished"),
         (f"{failed:,}", "runs failed"),
+        *([(f"{damaged:,}", "runs cannot be read")] if damaged else []),
         (f"{len({run.seed for run in runs}):,}", "seeds"),
         (f"{sum(run.steps for run in runs):,}", "environment steps"),
     ]
@@ -144,23 +146,31 @@ def _tiles(stores: Sequence[StudyRuns], entries: Sequence[Entry]) -> str:
 
 def _notice(stores: Sequence[StudyRuns]) -> str:
     """What a reader must know first: that there is nothing yet, or that runs are left out."""
-    lines = [f"Of {store.name}: {text}." for store in stores if (text := left_out(store))]
+    lines = [f"Of {store.name}: {text}." for store in stores for text in left_out(store)]
     if not any(store.runs for store in stores):
         lines.append("No run has finished yet.")
     return "".join(f'<p class="missing">{escape(line)}</p>' for line in lines)
 
 
-def left_out(store: StudyRuns) -> str:
+def left_out(store: StudyRuns) -> list[str]:
     """How many runs of a store the report leaves out and why; nothing if there are none."""
-    if not store.num_beside:
-        return ""
-    runs = (
-        "1 finished run is" if store.num_beside == 1 else f"{store.num_beside:,} finished runs are"
-    )
-    return (
-        f"{runs} not in the plan as it is now, and left out; "
-        "`headwise report --all-runs` counts them in"
-    )
+    told = []
+    if store.num_beside:
+        told.append(
+            f"{_runs(store.num_beside, 'finished run')} not in the plan as it is now, and left "
+            "out; `headwise report --all-runs` counts them in"
+        )
+    if store.damaged:
+        names = ", ".join(run.id for run in store.damaged[:3])
+        told.append(
+            f"{_runs(len(store.damaged), 'run')} left out that cannot be read: {names}"
+            + (", ..." if len(store.damaged) > 3 else "")
+        )
+    return told
+
+
+def _runs(count: int, what: str) -> str:
+    return f"1 {what} is" if count == 1 else f"{count:,} {what}s are"
 
 
 def _section(

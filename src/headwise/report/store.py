@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
+from headwise.study.run import Run
 from headwise.study.store import Store
 from headwise.study.tables import UNREADABLE, read_table
 
@@ -34,8 +35,6 @@ _PLAIN_VIEWS = {
 """What the action of an environment is where no view was asked for."""
 AS_IT_IS = "as it is"
 """The view of environments that are not ours: nothing in the store says what their actions are."""
-_NEEDED = ("env", "algorithm", "factorization", "seed", "steps")
-"""What a run's configuration cannot be read without."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +185,14 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Damaged:
+    """A run with a file that cannot be read, or that is of another one."""
+
+    id: str
+    why: str
+
+
+@dataclass(frozen=True)
 class StudyRuns:
     """What a study's folder holds."""
 
@@ -199,6 +206,8 @@ class StudyRuns:
     """The ids of all runs that the study asks for now."""
     num_beside: int = 0
     """Runs in the folder that are not in the plan and were left out."""
+    damaged: tuple[Damaged, ...] = ()
+    """Runs that were left out because they cannot be read."""
 
     @property
     def num_planned(self) -> int:
@@ -224,7 +233,9 @@ class StudyRuns:
 
 
 def read_store(path: str | Path, *, all_runs: bool = False) -> StudyRuns:
-    """The store in a folder; raises if there is none or if a file in it cannot be read.
+    """The store in a folder; raises if there is none, or if its plan cannot be read.
+
+    Every file of every run is looked at. A run that cannot be read costs the others nothing.
 
     Args:
         path: The folder.
@@ -243,49 +254,75 @@ def read_store(path: str | Path, *, all_runs: bool = False) -> StudyRuns:
     order = {entry["id"]: place for place, entry in enumerate(study["plan"])}
     folders = root / "runs"
     there = [f.name for f in folders.iterdir() if f.is_dir()] if folders.is_dir() else []
-    runs, failures, num_beside = [], [], 0
+    runs: list[RunRecord] = []
+    failures: list[Failure] = []
+    damaged: list[Damaged] = []
+    num_beside = 0
     for run_id in sorted(there, key=lambda name: (order.get(name, len(order)), name)):
         folder = folders / run_id
         finished = (folder / "result.json").is_file()
         if run_id not in order and not all_runs:
             num_beside += finished
-        elif finished:
-            prints = folder / "fingerprint.json"
-            runs.append(
-                RunRecord(
-                    id=run_id,
-                    folder=folder,
-                    study=name,
-                    config=_read_config(folder / "config.json"),
-                    result=_read_json(folder / "result.json"),
-                    fingerprint=_read_json(prints) if prints.is_file() else {},
-                )
-            )
-        elif (folder / "error.json").is_file():
-            config = folder / "config.json"
-            failures.append(
-                Failure(
-                    run_id,
-                    _read_json(config) if config.is_file() else {},
-                    _read_json(folder / "error.json"),
-                )
-            )
-    about = str(study.get("about", ""))
-    return StudyRuns(root, name, about, tuple(runs), tuple(failures), frozenset(order), num_beside)
+            continue
+        try:
+            if finished:
+                runs.append(_read_run(folder, name))
+            elif (folder / "error.json").is_file():
+                config = _read_config(folder) if (folder / "config.json").is_file() else {}
+                failures.append(Failure(run_id, config, _read_json(folder / "error.json")))
+        except ConfigError as error:
+            damaged.append(Damaged(run_id, str(error)))
+    return StudyRuns(
+        root,
+        name,
+        str(study.get("about", "")),
+        tuple(runs),
+        tuple(failures),
+        frozenset(order),
+        num_beside,
+        tuple(damaged),
+    )
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_run(folder: Path, study: str) -> RunRecord:
+    """A finished run, of which everything can be read."""
+    prints = folder / "fingerprint.json"
+    run = RunRecord(
+        id=folder.name,
+        folder=folder,
+        study=study,
+        config=_read_config(folder),
+        result=_read_json(folder / "result.json"),
+        fingerprint=_read_json(prints) if prints.is_file() else {},
+    )
+    try:
+        for name, value in run.result.items():
+            if not isinstance(value, list | dict):
+                run.number(name)
+        run.curve()
+        run.metric("")
+    except (*UNREADABLE, TypeError) as error:
+        raise error if isinstance(error, ConfigError) else _unreadable(folder, error) from error
+    return run
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """A run's configuration, of which the folder's name must be the hash."""
+    path = folder / "config.json"
     config = _read_json(path)
-    missing = [name for name in _NEEDED if name not in config]
-    if missing:
-        raise _unreadable(path, f"no {', no '.join(missing)}")
+    try:
+        Run.from_json({**config, "id": folder.name})
+    except ConfigError as error:
+        raise _unreadable(path, error) from error
+    if not isinstance(config["labels"], dict):  # which are no part of what is hashed
+        raise _unreadable(path, "labels that are no JSON object")
     return config
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(path, error) from error
     if not isinstance(data, dict):
         raise _unreadable(path, "not a JSON object")
@@ -340,4 +377,5 @@ def _joined(first: StudyRuns, second: StudyRuns) -> StudyRuns:
         runs=tuple(sorted(runs.values(), key=lambda run: run.id)),
         failures=tuple(failures[name] for name in sorted(failures) if name not in runs),
         num_beside=first.num_beside + second.num_beside,
+        damaged=tuple(bad for bad in (*first.damaged, *second.damaged) if bad.id not in runs),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +27,15 @@ from headwise.report.tables.claims import (
     machines_table,
     runs_table,
 )
+from headwise.report.tables.damaged import damaged_table
 from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.tables.scores import comparison_tables, cost_table, score_table
 from headwise.report.tables.table import Table, to_csv, to_latex
 
 CONTENTS = "contents.txt"
 """Lists the files of a report, so that the next one can take away what it no longer has."""
+
+_OWN = re.compile(r"index\.html|(figures|tables)/[\w-]+\.[a-z]+")
 
 
 def write_report(
@@ -62,12 +66,12 @@ def write_report(
     tell, note = on_progress or (lambda _: None), on_notice or (lambda _: None)
     tell("reading runs")
     stores = pooled(read_store(path, all_runs=all_runs) for path in paths)
-    for store in stores:
-        if store.num_beside:
-            note(f"{store.name}: {left_out(store)}")
+    timing = [] if times is None else [read_store(times)]
+    for store in (*stores, *timing):
+        for told in left_out(store):
+            note(f"{store.name}: {told}")
     target = Path(out) if out is not None else Path(paths[0]) / "report"
 
-    timing = [] if times is None else [read_store(times)]
     evidence = gather(stores, [run for store in timing for run in store])
     tell("drawing figures")
     figures = unique(_figures(evidence))
@@ -155,14 +159,15 @@ def _tables(
     failures = failures_table(stores)
     if failures is not None:
         yield failures
+    yield from damaged_table([*stores, *timing])
     yield machines_table([*stores, *timing])
 
 
 def _previous(target: Path) -> set[str]:
-    """The files of the report that is there already; nothing outside the folder is believed."""
+    """The files of the report that is there already; no other is believed to be its own."""
     path = target / CONTENTS
     names = path.read_text().splitlines() if path.is_file() else []
-    return {name for name in names if name and ".." not in name and not name.startswith("/")}
+    return {name for name in names if _OWN.fullmatch(name)}
 
 
 def _write(path: Path, text: str) -> Path:

@@ -94,6 +94,9 @@ class Condition:
     high: float
 
 
+_MOST_OPTIONS = 1 << 24
+
+
 @dataclass(frozen=True)
 class ActionSpec:
     """An ordered tuple of named heads: all that a factorization knows about an action space.
@@ -139,6 +142,13 @@ class ActionSpec:
                 raise SpaceError(
                     f"head {name!r} is of an unknown kind", got=head, allowed="Choice or Range"
                 )
+        if self.num_heads * self.max_options > _MOST_OPTIONS:  # to which all heads are padded
+            raise SpaceError(
+                "an action has too many options",
+                got=f"{self.num_heads:,} heads, of which one has {self.max_options:,} options",
+                allowed=f"{_MOST_OPTIONS:,} for heads times the most options of one",
+                fix="Use fewer bins, or cut the head with the most options into several.",
+            )
         for index, condition in enumerate(self.conditions):
             if condition is not None and not (
                 isinstance(condition, Condition) and 0 <= condition.head < index

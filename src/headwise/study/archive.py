@@ -7,7 +7,7 @@ hundred bytes of a run. Restored, its runs count as finished, and the study goes
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,15 +19,18 @@ import numpy as np
 from headwise.errors import ConfigError
 from headwise.study.files import write_whole
 from headwise.study.measures import NUM_POINTS
+from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.run import Run, canonical_json
 from headwise.study.store import LAYOUT, Store
-from headwise.study.tables import UNREADABLE, parquet_module, read_table
+from headwise.study.tables import UNREADABLE, read_table, table_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _STUDY = b"headwise.study"
 """Where the file's metadata hold what `study.json` says beside the plan."""
+_DIGEST = b"headwise.study.sha256"
+"""And where its digest is: checksums of Parquet are over the table alone."""
 _BESIDE = "beside_the_plan"
 """Among them, the ids of runs that are not in the plan; where it is missing, as in older archives,
 all runs are."""
@@ -81,10 +84,8 @@ def write_archive(
         if on_run is not None:
             on_run(place, len(runs))
         rows.append({"config": canonical_json(run.to_json()), **_outcome(store, run)})
-    sink = io.BytesIO()
     table = pa.Table.from_pylist(rows, _schema(header))
-    parquet_module().write_table(table, sink, compression="zstd", compression_level=19)
-    write_whole(path, sink.getvalue())
+    write_whole(path, table_bytes(table, compression_level=19))
 
 
 def read_archive(path: Path) -> Archive:
@@ -95,7 +96,7 @@ def read_archive(path: Path) -> Archive:
         raise ConfigError(f"cannot read {path}", got=error.strerror) from error
     try:
         table = read_table(data)
-        study = json.loads((table.schema.metadata or {})[_STUDY])
+        study = _header(table.schema.metadata or {})
         version, _ = study["version"], study["name"]
         beside = frozenset(study.pop(_BESIDE, ()))
         fits = table.schema.equals(_schema(study))
@@ -103,6 +104,13 @@ def read_archive(path: Path) -> Archive:
         raise _no_archive(path, error) from error
     if version != LAYOUT:
         raise ConfigError(f"{path} has another layout", got=version, allowed=str(LAYOUT))
+    if not is_study_name(study["name"]):  # it is to name a folder here
+        raise ConfigError(
+            f"{path} has a name that no study can have",
+            got=repr(study["name"]),
+            allowed=STUDY_NAMES,
+            fix="Was it changed by hand? Ask whoever gave it to you for another.",
+        )
     if not fits:
         raise _no_archive(path, f"columns {', '.join(table.schema.names)}")
     runs = []
@@ -148,7 +156,22 @@ def _schema(study: dict[str, Any]) -> pa.Schema:
 
     texts = [(name, pa.string()) for name in ("config", *_JSON)]
     curve = ("curve", pa.list_(pa.float32()))
-    return pa.schema([*texts, curve], metadata={_STUDY: canonical_json(study)})
+    said = canonical_json(study).encode()
+    return pa.schema([*texts, curve], metadata={_STUDY: said, _DIGEST: _digest(said)})
+
+
+def _header(metadata: dict[bytes, bytes]) -> dict[str, Any]:
+    """What the file says of the study, if not a bit of it is another; raises a ValueError if so."""
+    said = metadata[_STUDY]
+    # Earlier versions wrote no digest, nor anything else.
+    if len(metadata) > 1 and metadata.get(_DIGEST) != _digest(said):
+        raise ValueError("what it says of the study is not as it was written")
+    study: dict[str, Any] = json.loads(said)
+    return study
+
+
+def _digest(said: bytes) -> bytes:
+    return hashlib.sha256(said).hexdigest().encode()
 
 
 def _outcome(store: Store, run: Run) -> dict[str, Any]:

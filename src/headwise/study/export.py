@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
 import numpy as np
 
+from headwise.csv_cells import csv_text
 from headwise.study.run import Run
 from headwise.study.store import Store
 
@@ -58,11 +57,7 @@ def results_csv(store: Store) -> str:
             }
         )
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text([columns, *([row.get(name) for name in columns] for row in rows)])
 
 
 def _task(run: Run) -> str:

@@ -37,6 +37,7 @@ from headwise.study.files import (
     write_json,
 )
 from headwise.study.measures import NUM_POINTS, learning_curve
+from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
 from headwise.study.run import Run
 from headwise.study.tables import (
@@ -139,6 +140,7 @@ class Store:
 
     def result(self, run_id: str) -> dict[str, Any]:
         """A finished run's scalars."""
+        self._run(run_id)
         return self._json(run_id, "result.json")
 
     def error(self, run_id: str) -> dict[str, Any]:
@@ -174,8 +176,9 @@ class Store:
         return MetricTable(step.to_numpy(), name.to_pylist(), value.to_numpy())
 
     def _run(self, run_id: str) -> Run:
+        """What is run in a folder, whose name must be the hash of it."""
         try:
-            return Run.from_json(self._json(run_id, "config.json"))
+            return Run.from_json({**self._json(run_id, "config.json"), "id": run_id})
         except ConfigError as error:
             raise _unreadable(self.runs / run_id / "config.json", error) from error
 
@@ -297,7 +300,9 @@ def _checked_study(path: Path, data: Any) -> dict[str, Any]:
         )
     good = version == LAYOUT and isinstance(data.get("name"), str)
     plan = data.get("plan") if good else None
-    if not isinstance(plan, list) or not all(isinstance(e, dict) and "id" in e for e in plan):
+    if not isinstance(plan, list) or not all(
+        isinstance(entry, dict) and isinstance(entry.get("id"), str) for entry in plan
+    ):
         raise StoreError(
             f"{path} does not describe a study",
             got=data,
@@ -305,6 +310,13 @@ def _checked_study(path: Path, data: Any) -> dict[str, Any]:
             fix=_PLAN_AGAIN,
         )
     assert isinstance(data, dict)
+    if not is_study_name(data["name"]):
+        raise StoreError(
+            f"{path} has a name that no study can have",
+            got=repr(data["name"]),
+            allowed=STUDY_NAMES,
+            fix="The file was changed by hand, or comes from somebody you should not trust.",
+        )
     return data
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from headwise.errors import ConfigError
 from headwise.registry import unknown
 from headwise.study.cells import Cell
 from headwise.study.environment import Environment, as_environment
+from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.run import Run
 from headwise.study.store import LAYOUT
 
@@ -29,7 +29,7 @@ class Study:
     """
 
     name: str
-    """Names its folder; letters, digits, dots, hyphens and underscores."""
+    """Names its folder; letters, digits, dots, hyphens and underscores, at most 100."""
     cells: tuple[Cell, ...] = ()
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     thresholds: tuple[float, ...] = ()
@@ -40,11 +40,11 @@ class Study:
     """The file it was loaded from. Worker processes run it too, if it registers what they need."""
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", self.name):
+        if not is_study_name(self.name):
             raise ConfigError(
                 "a study needs a name that can be a folder's",
                 got=repr(self.name),
-                allowed="letters, digits, dots, hyphens and underscores",
+                allowed=STUDY_NAMES,
             )
 
     @classmethod

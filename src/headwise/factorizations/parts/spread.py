@@ -28,7 +28,8 @@ class Spread(nn.Module):
             low, high = self.bounds
             share = min(max(-low / (high - low), 0.01), 0.99)
             first = torch.atanh(torch.tensor(2.0 * share - 1.0, device=device))
-            self.free = nn.Parameter(first.repeat(blueprint.init.keys.num_members, 1, num_ranges))
+            keys = blueprint.init.keys
+            self.free = nn.Parameter(first.to(keys.home).repeat(keys.num_members, 1, num_ranges))
 
     @property
     def outputs_per_range(self) -> int:

@@ -32,6 +32,7 @@ STYLE: Any = {
     "xtick.color": "#555555",
     "ytick.color": "#555555",
     "legend.frameon": False,
+    "text.parse_math": False,  # names come from files, and a $ in one is a $
     "pdf.fonttype": 42,  # text stays text, so that it can be searched and edited
 }
 _DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
@@ -65,10 +66,11 @@ def save(figure: Figure, folder: Path, formats: Sequence[str] = FORMATS) -> list
 
 
 def _draw(figure: Figure) -> Sheet:
+    """Matplotlib finds the margins itself: labels are of any length."""
     columns = max(1, min(figure.columns, len(figure.panels)))
     rows = -(-len(figure.panels) // columns)
     width, height = _size(figure, columns, rows)
-    sheet = Sheet(figsize=(width, height))
+    sheet = Sheet(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(sheet)
     axes = sheet.subplots(rows, columns, squeeze=False).ravel().tolist()
     for place, axis in enumerate(axes):
@@ -80,60 +82,35 @@ def _draw(figure: Figure) -> Sheet:
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    legend_rows = 0
     if handles:
-        entry = 0.5 + 0.058 * max(map(len, handles))
-        legend_columns = max(1, min(len(handles), int(width / entry)))
-        legend_rows = -(-len(handles) // legend_columns)
+        across = max(1, min(len(handles), int(width / (0.5 + 0.058 * _longest(list(handles))))))
+        sheet.set_figheight(height + 0.16 * (-(-len(handles) // across) - 1))
         sheet.legend(
-            list(handles.values()), list(handles), loc="lower center", fontsize=7,
-            ncols=legend_columns,
+            list(handles.values()), list(handles), loc="outside lower center", fontsize=7,
+            ncols=across,
         )  # fmt: skip
-    _place(sheet, figure, columns, rows, legend_rows)
     return sheet
 
 
-def _place(sheet: Sheet, figure: Figure, columns: int, rows: int, legend_rows: int) -> None:
-    """Margins in inches. Matplotlib can find them itself, at half the time of the whole report."""
-    width, height = sheet.get_size_inches()
-    left, right, top, bottom, between, above = 0.62, 0.12, 0.28, 0.5, 0.62, 0.66
-    first = figure.panels[0] if figure.panels else None
-    if isinstance(first, Heat):
-        left = 0.25 + 0.05 * max(map(len, first.rows))
-        bottom = above = 0.2 + 0.045 * max(map(len, first.columns))
-        between = left
-    elif isinstance(first, Intervals):
-        left = between = _room(figure)
-    bottom += 0.1 + 0.16 * legend_rows if legend_rows else 0.0
-    wide = (width - left - right - between * (columns - 1)) / columns
-    tall = (height - top - bottom - above * (rows - 1)) / rows
-    sheet.subplots_adjust(
-        left=left / width,
-        right=1 - right / width,
-        top=1 - top / height,
-        bottom=bottom / height,
-        wspace=between / wide,
-        hspace=above / tall,
-    )
-
-
 def _size(figure: Figure, columns: int, rows: int) -> tuple[float, float]:
+    """Inches: room for the panels, and for the longest labels that stand beside them."""
     first = figure.panels[0] if figure.panels else None
     if isinstance(first, Heat):
-        wide = max(len(panel.columns) for panel in figure.panels if isinstance(panel, Heat))
-        tall = max(len(panel.rows) for panel in figure.panels if isinstance(panel, Heat))
-        return columns * (1.6 + 0.42 * wide), rows * (1.3 + 0.27 * tall)
+        heats = [panel for panel in figure.panels if isinstance(panel, Heat)]
+        wide = max(0.42 * len(p.columns) + 0.05 * _longest(p.rows) for p in heats)
+        tall = max(0.27 * len(p.rows) + 0.05 * _longest(p.columns) for p in heats)
+        return columns * (1.0 + wide), rows * (0.6 + tall)
     scale = 2.2 if columns == 1 else 1.4 if columns == 2 else 1.0
-    across = _WIDTH * scale
-    if isinstance(first, Intervals):
-        across = max(across, _room(figure) + 1.4)
-    return columns * across, rows * _HEIGHT * min(scale, 1.6) + 0.4
+    across, down = _WIDTH * scale, _HEIGHT * min(scale, 1.6)
+    dots = [dot.label for p in figure.panels if isinstance(p, Intervals) for dot in p.dots]
+    if dots:
+        most = max(len(p.dots) for p in figure.panels if isinstance(p, Intervals))
+        across, down = max(across, 1.7 + 0.06 * _longest(dots)), max(down, 0.6 + 0.14 * most)
+    return columns * across, rows * down + 0.4
 
 
-def _room(figure: Figure) -> float:
-    """Inches that the names of a figure's rows take."""
-    names = [dot.label for p in figure.panels if isinstance(p, Intervals) for dot in p.dots]
-    return 0.3 + 0.06 * max(map(len, names), default=0)
+def _longest(labels: Sequence[str]) -> int:
+    return max(map(len, labels), default=0)
 
 
 def _panel(axis: Axes, panel: Panel, first: bool) -> None:

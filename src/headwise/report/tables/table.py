@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass, field
 from typing import Any
+
+from headwise.csv_cells import csv_text
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,7 @@ def interval_text(low: float, high: float) -> str:
 
 def to_csv(table: Table) -> str:
     """The table with its numbers in full."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    for row in table.rows:
-        writer.writerow("" if value is None else value for value in row)
-    return text.getvalue()
+    return csv_text([table.columns, *table.rows])
 
 
 def to_latex(table: Table) -> str:

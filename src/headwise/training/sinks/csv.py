@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from headwise.csv_cells import csv_text
 from headwise.training.report import Report
 from headwise.training.sinks.base import finite_values, seed_labels
 from headwise.training.sinks.lines import LinesFile
@@ -33,11 +34,12 @@ class CSVSink:
     def write(self, report: Report) -> None:
         """Takes one report."""
         rows = [
-            f"{report.step},{label},{_quoted(name)},{value!r}\n"
+            # A line for each, to resume.
+            (report.step, label, " ".join(name.splitlines()), value)
             for member, label in enumerate(seed_labels(report.seeds))
             for name, value in finite_values(report, member).items()
         ]
-        self._file.write("".join(rows))
+        self._file.write(csv_text(rows))
 
     def flush(self) -> None:
         """Nothing waits: every report is written at once."""
@@ -45,7 +47,3 @@ class CSVSink:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"\n') else name

@@ -47,7 +47,7 @@ class ParquetSink:
             )
         self._rows = []
         for part in sorted(self._folder.glob("part-*.parquet")):
-            table = self._parquet.read_table(part)
+            table = self._read(part)
             kept = table.filter(self._arrow.compute.field("step") <= step)
             if len(kept) == len(table):
                 continue
@@ -75,11 +75,21 @@ class ParquetSink:
         self._write(self._arrow.table({n: list(v) for n, v in columns.items()}, schema=schema))
         self._rows = []
 
+    def _read(self, part: Path) -> Any:
+        try:
+            return self._parquet.read_table(part, page_checksum_verification=True)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                "cannot read the numbers of the run so far",
+                got=f"{part}: {error}",
+                fix="Delete that file; what it holds of earlier steps is lost.",
+            ) from error
+
     def _write(self, table: Any) -> None:
         last = table["step"][-1].as_py()
         path: Path = self._folder / f"part-{last:015d}.parquet"
         partial = path.with_name(f".{path.name}.partial")
-        self._parquet.write_table(table, partial)
+        self._parquet.write_table(table, partial, write_page_checksum=True)
         os.replace(partial, path)
 
     def close(self) -> None:

@@ -1,0 +1,219 @@
+"""Whether the tensors of a checkpoint are those of its settings: told from shapes, before any use.
+
+Settings in a file may promise networks of any size. What they would be is worked out by building
+the learner of shapes alone, which takes no memory, and the file must hold exactly that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from headwise.agent.face import Face
+from headwise.agent.plan import Plan
+from headwise.algorithms.base import Task
+from headwise.errors import CheckpointError, HeadwiseError
+from headwise.population import ShapesOnly
+from headwise.spaces import ActionSpec, View
+from headwise.training.loop import Loop, State
+from headwise.training.normalise import Normaliser
+from headwise.training.transition import MASKS
+
+_ALWAYS = 1 << 26
+"""Numbers of the observations of all slots that a file may promise whatever it holds: 256 MB."""
+_FIX = (
+    "It was changed by hand, or comes from somebody you should not trust. Use another checkpoint."
+)
+_FLAGS = ("terminated", "truncated", "valid", *MASKS)
+_SEEN = ("obs", "next_obs")
+_CURSORS = {"next": torch.int64, "count": torch.int64, "steps": torch.int64, "even": torch.bool}
+
+
+def check_state(plan: Plan, face: Face, state: State) -> None:
+    """Refuses tensors that do not fit the settings beside them."""
+    spec = _learners_spec(plan, face)
+    _check_learner(plan, face, spec, state["learner"])
+    _check_slots(plan, face, state)
+    _check_normaliser(plan, face, state.get("normaliser", {}))
+    heads, options = spec.num_heads, (spec.num_choices, spec.max_options)
+    members, slots = len(plan.seeds), plan.num_envs
+    step: dict[str, tuple[int, ...]] = {
+        "obs": (face.obs_spec.size,),
+        "next_obs": (face.obs_spec.size,),
+        "action": (heads,),
+        **dict.fromkeys(("reward", "terminated", "truncated", "valid"), ()),
+        **dict.fromkeys(MASKS, options),
+    }
+    for name, x in state["counters"].items():
+        _check("counters", name, x, (), (torch.int64,))
+        if x < 0:
+            raise _refused("counters", name, str(int(x)), "numbers from 0")
+    for name, x in state["metrics"].items():
+        columns = x.shape[1:] if x.dim() == 2 and x.shape[1] in (1, heads) else ()
+        _check("metrics", name, x, (members, *columns))
+    rows = state["episodes"].get("table", torch.empty(0))
+    _check("episodes", "table", rows, (*rows.shape[:1], 4), (torch.float64,))
+    for name, x in state.get("now", {}).items():
+        kind = torch.bool if name == "legal" else torch.float32
+        _check("now", name, x, (members, slots, *step.get(name, ())), (kind,))
+    for name, x in state.get("env", {}).items():
+        _check("env", name, x, x.shape[:1], (torch.uint8,))
+    if memory := state.get("memory"):
+        _check_memory(memory, step, (members, slots), replays="next" in memory)
+
+
+def check_fit(part: str, ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
+    """Refuses a part of a state that lacks something, or has it in another shape or type."""
+    if missing := ours.keys() - theirs.keys():
+        raise CheckpointError(
+            f"the checkpoint lacks parts of its {part}", got=sorted(missing), fix=_FIX
+        )
+    for name, x in ours.items():
+        _check(part, name, theirs[name], x.shape, (x.dtype,))
+
+
+def check_extras(loop: Loop, state: State) -> None:
+    """Refuses a rollout without what the learner keeps of an action for itself, or with more."""
+    memory = state.get("memory", {})
+    if not memory or "next" in memory:
+        return
+    members, *_, size = memory["obs"].shape
+    obs = torch.zeros(members, 1, size, device=loop.keys.device)
+    kept = loop.algorithm.act(obs, loop.keys.at(0)).extra
+    theirs = {name: x for name, x in memory.items() if name.startswith("extra_")}
+    ours = {
+        f"extra_{name}": x.new_empty(*memory["reward"].shape, *x.shape[2:])
+        for name, x in kept.items()
+    }
+    check_fit("memory", ours, theirs)
+    if more := sorted(theirs.keys() - ours.keys()):
+        raise _refused("memory", more[0], "a tensor", "no such name")
+
+
+def _learners_spec(plan: Plan, face: Face) -> ActionSpec:
+    bins = plan.config.bins
+    try:
+        return face.spec if bins is None else View(face.spec, "discrete", bins=bins).spec
+    except HeadwiseError as error:
+        raise _unusable(error) from error
+
+
+def _check_learner(plan: Plan, face: Face, spec: ActionSpec, learner: Mapping[str, Tensor]) -> None:
+    kinds = (type(plan.config), type(plan.factorization))
+    if not all(kind.__module__.startswith("headwise.") for kind in kinds):
+        return  # somebody's own may do more with its first numbers than ask for their shape
+    held = sum(x.numel() for x in learner.values())
+    least = len(plan.seeds) * plan.factorization.least_numbers(spec)
+    if least > held:  # even tables of so many actions would be too large
+        raise CheckpointError(
+            "the settings in the checkpoint promise more than it holds",
+            got=f"networks of {least:,} numbers at least",
+            allowed=f"{held:,}",
+            fix=_FIX,
+        )
+    task = Task(
+        spec=spec,
+        obs_size=face.obs_spec.size,
+        num_slots=plan.num_envs,
+        total_steps=plan.total_steps or 1,
+        factorization=plan.factorization,
+        keys=ShapesOnly(plan.seeds),
+    )
+    try:
+        promised = plan.config.build(task).state_dict()
+    except (HeadwiseError, RuntimeError, OverflowError, MemoryError) as error:
+        raise _unusable(error) from error
+    check_fit("learner", promised, learner)
+
+
+def _check_normaliser(plan: Plan, face: Face, theirs: Mapping[str, Tensor]) -> None:
+    if not (plan.normalise_obs or plan.normalise_reward):
+        return
+    members = len(plan.seeds)
+    ours = Normaliser(
+        members,
+        plan.num_envs,
+        face.obs_spec.size,
+        torch.empty(members, device="meta"),
+        normalise_obs=plan.normalise_obs,
+        normalise_reward=plan.normalise_reward,
+    )
+    check_fit("normaliser", ours.state_dict(), theirs)
+
+
+def _check_slots(plan: Plan, face: Face, state: State) -> None:
+    """Refuses more slots than anything in the file is of, if they would take gigabytes."""
+    promised = len(plan.seeds) * plan.num_envs * max(face.obs_spec.size, face.spec.num_heads)
+    held = sum(x.numel() for named in state.values() for x in named.values())
+    if promised > max(held, _ALWAYS):
+        raise CheckpointError(
+            "the settings in the checkpoint promise more than it holds",
+            got=f"observations of {plan.num_envs:,} environments, {promised:,} numbers",
+            allowed=f"{max(held, _ALWAYS):,}",
+            fix=_FIX,
+        )
+
+
+def _check_memory(
+    memory: Mapping[str, Tensor],
+    step: Mapping[str, tuple[int, ...]],
+    slots: tuple[int, int],
+    *,
+    replays: bool,
+) -> None:
+    """Refuses a memory whose tensors are not of the same steps of the same slots."""
+    needed = [name for name in step if name not in MASKS and not (replays and name == "valid")]
+    needed += [name for name in MASKS if any(mask in memory for mask in MASKS)]
+    needed += _CURSORS if replays else ()
+    for name in needed:
+        if name not in memory:
+            raise _refused("memory", name, "nothing", "a tensor")
+    times = memory["reward"].shape[1:2]
+    if not times:
+        raise _refused("memory", "reward", _told(memory["reward"]), "a column for each step")
+    for name, x in memory.items():
+        extra = name.startswith("extra_") and not replays
+        if name in _CURSORS:
+            shape = slots if name in ("next", "count") else slots[:1]
+            _check("memory", name, x, shape, (_CURSORS[name],))
+        elif name in step:
+            kinds = [torch.bool if name in _FLAGS else torch.float32]
+            kinds += [torch.uint8] if replays and name in _SEEN else []
+            _check("memory", name, x, (slots[0], *times, slots[1], *step[name]), kinds)
+        elif not extra:
+            raise _refused("memory", name, _told(x), "no such name")
+
+
+def _check(
+    part: str,
+    name: str,
+    x: Tensor,
+    shape: tuple[int, ...] | torch.Size,
+    kinds: list[torch.dtype] | tuple[torch.dtype, ...] | None = None,
+) -> None:
+    if tuple(x.shape) != tuple(shape) or (kinds is not None and x.dtype not in kinds):
+        kind = x.dtype if kinds is None else kinds[0]
+        raise _refused(part, name, _told(x), f"{kind} {tuple(shape)}")
+
+
+def _told(x: Tensor) -> str:
+    return f"{x.dtype} {tuple(x.shape)}"
+
+
+def _refused(part: str, name: str, got: str, allowed: str) -> CheckpointError:
+    return CheckpointError(
+        f"the {part} in the checkpoint does not fit its settings, at {name!r}",
+        got=got,
+        allowed=allowed,
+        fix=_FIX,
+    )
+
+
+def _unusable(error: Exception) -> CheckpointError:
+    return CheckpointError(
+        "the settings in the checkpoint cannot be used",
+        got=(str(error) or repr(error)).rstrip("."),
+        fix=_FIX,
+    )
