@@ -16,13 +16,14 @@ from headwise.report.decoupler import decouplers_of, last_third, steps_to
 from headwise.report.figures.decoupler import decoupler_figures
 from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError, sweeps_of
+from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.write import gather
 
 NOTHING = Evidence((), ())
 
 
-def verdict(value, low, high, seeds=5, share=1.0, only="", unequal=False, allowed=(0.0, math.inf)):
-    found = Measurement(value, low, high, seeds, share, only, unequal)
+def verdict(value, low, high, seeds=5, share=1.0, unequal=False, allowed=(0.0, math.inf)):
+    found = Measurement(value, low, high, seeds, share, unequal)
     claim = Claim("k", "g", "", "It is so.", "1", "it", *allowed, lambda _: found)
     return judge(claim, NOTHING)
 
@@ -63,8 +64,6 @@ def test_too_few_seeds_and_too_few_steps_decide_nothing():
     assert (short.verdict, short.note) == (Verdict.MISSING, "so far at 1.0% of the paper's steps")
     assert verdict(2, 1, 3, share=0.5).verdict == Verdict.HOLDS
     assert "50%" in verdict(2, 1, 3, share=0.5).note
-    part = verdict(2, 1, 3, only="on 1 of 5 environments")
-    assert (part.verdict, part.note) == (Verdict.MISSING, "so far on 1 of 5 environments")
 
 
 def test_without_runs_the_paper_is_not_asked():
@@ -247,6 +246,73 @@ def test_a_thin_or_doubled_cell_is_a_matter_of_the_claims_that_it_enters(everyth
     refused = {k for k, (_, _, note) in doubled.items() if note.startswith("several config")}
     assert refused == enters | {"cost-trade-off"}
     assert {doubled[key][0] for key in refused} == {Verdict.MISSING}
+
+
+def test_a_part_of_a_sweep_judges_nothing_that_needs_the_rest(everything):
+    """A whole DQN and a whole SAC do not make claims about PPO on one environment its own."""
+    (sweep,) = everything.sweeps
+    runs = [run for cell in sweep.cells for run in cell.runs]
+    kept = [run for run in runs if run.algorithm != "ppo" or run.task == "platform"]
+
+    def judged(some):
+        evidence = Evidence((), tuple(sweeps_of("paper", some)))
+        return {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+
+    whole, part = judged(runs), judged(kept)
+    changed = {key for key in whole if whole[key].verdict != part[key].verdict}
+    about_ppo = {key for key in whole if "ppo" in key}
+    compared = {"ar-best", "joint-alike", "sac-continuous-best", "cost-trade-off"}
+    costs = {key for key in whole if key.startswith("cost-")}
+    assert changed == about_ppo | compared | costs
+    assert {part[key].verdict for key in changed} == {Verdict.MISSING}
+    note = part["ppo-continuous-stable"].note
+    assert note == "8 of 10 cells have no run, such as ppo independent of CoopPush, continuous"
+
+
+def test_a_method_that_crashed_is_not_judged_by_the_seeds_that_did_not(everything):
+    (sweep,) = everything.sweeps
+    cell = {"task": "platform", "view": "hybrid", "algorithm": "dqn", "factorization": "qplex"}
+    (old,) = sweep.where(**cell)
+    lost = replace(old.runs[0], id="x", config={**old.runs[0].config, "seed": 9}, result={})
+    runs = [run for c in sweep.cells for run in c.runs]
+    evidence = Evidence((), tuple(sweeps_of("paper", runs, failed=[lost])))
+    entries = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    entry = entries["dqn-qplex-no-gain"]
+    said = "of 4 runs of platform/hybrid/dqn/qplex 1 failed"
+    assert (entry.verdict, entry.note) == (Verdict.MISSING, said)
+    assert entries["dqn-ar-best"].note == said
+    assert entries["ppo-vdn-best"].verdict != Verdict.MISSING
+
+
+def test_a_decoupler_run_that_failed_is_missed(tmp_path):
+    runs = [synthetic.decoupler_run("ppo", f, "uniform", seed, 80, labels={"preset": "sound"})
+            for f in ("shared", "vdn") for seed in range(4)]  # fmt: skip
+    failed, *_ = synthetic.decoupler_run("ppo", "vdn", "uniform", 4, 80,
+                                         labels={"preset": "sound"})  # fmt: skip
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs, failed=[failed]))
+    evidence = gather([store])
+    entries = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    assert entries["final-vdn-uniform"].verdict == Verdict.MISSING
+    assert entries["final-vdn-uniform"].note.startswith("of 5 runs with ppo vdn uniform online")
+    assert entries["nomix-final"].verdict != Verdict.MISSING
+    (study,) = evidence.decouplers
+    main, tests = decoupler_tables(study)
+    assert [row[1] for row in main.rows] == [4, 4]  # what is there is shown, and not compared
+    assert tests.rows == ()
+
+
+def test_whether_a_run_reached_a_return_is_a_matter_of_its_own_steps(tmp_path):
+    """One reaches 50 at its 60,000th step, the others never, and the first of them is short."""
+    runs = [
+        synthetic.decoupler_run(
+            "ppo", "shared", "uniform", seed, 5, steps, labels={"preset": "sound"}
+        )
+        for seed, steps in enumerate((50_000, 100_000, 100_000))
+    ]
+    runs[1][3]["steps_to_50"] = 60_000
+    evidence = gather([read_store(synthetic.write_store(tmp_path / "s", "s", runs))])
+    entries = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    assert entries["nomix-never"].measurement.value == pytest.approx(1 / 3)
 
 
 def test_costs_of_runs_cut_short_are_those_of_the_claims_that_they_enter(everything):

@@ -43,6 +43,8 @@ class Cell:
     timed: tuple[RunRecord, ...] = ()
     """Runs elsewhere that differ in seed and steps alone, whose times count instead of its own:
     times are compared between cells, so all should be of one machine and one size of population."""
+    failed: tuple[RunRecord, ...] = ()
+    """Runs of the same configuration that raised."""
 
     @property
     def steps(self) -> int:
@@ -66,6 +68,24 @@ class Cell:
         """The seeds of the scores."""
         return np.array([run.seed for run in self.runs if np.isfinite(run.score)], dtype=np.int64)
 
+    @property
+    def unscored(self) -> int:
+        """How many runs have no score: they failed, or no episode of theirs ended."""
+        return len(self.failed) + len(self.runs) - self.scores.size
+
+    @property
+    def incomplete(self) -> str:
+        """Why its scores say nothing of the configuration; empty where all runs have one.
+
+        Runs without a score are not missing by chance: those that are left may be the lucky ones.
+        """
+        if not self.unscored:
+            return ""
+        total, silent = len(self.runs) + len(self.failed), self.unscored - len(self.failed)
+        words = [f"{len(self.failed)} failed"] if self.failed else []
+        words += [f"{silent} ended no episode"] if silent else []
+        return f"of {total} runs of {self.name} {' and '.join(words)}"
+
     @cached_property
     def curves(self) -> Array:
         """The learning curve of every run, (runs, points), over equal shares of the steps."""
@@ -81,7 +101,11 @@ class Cell:
         return float("nan")
 
 
-def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list[Cell]:
+def cells_of(
+    runs: Iterable[RunRecord],
+    timed: Iterable[RunRecord] = (),
+    failed: Iterable[RunRecord] = (),
+) -> list[Cell]:
     """Runs gathered into cells, in the order of names and not of the folder.
 
     Only runs whose whole configurations agree are pooled, whatever their labels say; cells that
@@ -90,6 +114,7 @@ def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list
     Args:
         runs: The runs.
         timed: Runs that lend their times to the cells.
+        failed: Runs that raised; their cells know of them.
     """
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
@@ -97,8 +122,15 @@ def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list
     lent: dict[str, list[RunRecord]] = {}
     for run in timed:
         lent.setdefault(_configuration(run, but="steps"), []).append(run)
+    lost: dict[str, list[RunRecord]] = {}
+    for run in failed:
+        lost.setdefault(_configuration(run), []).append(run)
     cells = [
-        _cell(group, lent.get(_configuration(group[0], but="steps"), ()))
+        _cell(
+            group,
+            lent.get(_configuration(group[0], but="steps"), ()),
+            lost.get(_configuration(group[0]), ()),
+        )
         for group in groups.values()
     ]
     for name in sorted({cell.name for cell in cells}):
@@ -127,7 +159,9 @@ def _configuration(run: RunRecord, but: str = "") -> str:
     return json.dumps(kept, sort_keys=True)
 
 
-def _cell(runs: Sequence[RunRecord], timed: Sequence[RunRecord]) -> Cell:
+def _cell(
+    runs: Sequence[RunRecord], timed: Sequence[RunRecord], failed: Sequence[RunRecord]
+) -> Cell:
     first = runs[0]
     return Cell(
         first.task,
@@ -137,6 +171,7 @@ def _cell(runs: Sequence[RunRecord], timed: Sequence[RunRecord]) -> Cell:
         first.variant,
         tuple(sorted(runs, key=lambda run: run.seed)),
         timed=tuple(timed),
+        failed=tuple(failed),
     )
 
 

@@ -175,8 +175,16 @@ class Failure:
     """A run that raised."""
 
     id: str
+    folder: Path
     config: dict[str, Any]
     error: dict[str, Any]
+
+    @property
+    def run(self) -> RunRecord | None:
+        """The run without any number; None if it failed before it was known what it was."""
+        if any(name not in self.config for name in _NEEDED):
+            return None
+        return RunRecord(self.id, self.folder, "", self.config, {})
 
     @property
     def task(self) -> str:
@@ -204,6 +212,11 @@ class StudyRuns:
     def num_planned(self) -> int:
         """How many runs are, or are to be, looked at."""
         return len(self.plan.union(run.id for run in self.runs))
+
+    @property
+    def failed(self) -> list[RunRecord]:
+        """The runs that raised, without any number."""
+        return [failure.run for failure in self.failures if failure.run is not None]
 
     def __iter__(self) -> Iterator[RunRecord]:
         return iter(self.runs)
@@ -266,6 +279,7 @@ def read_store(path: str | Path, *, all_runs: bool = False) -> StudyRuns:
             failures.append(
                 Failure(
                     run_id,
+                    folder,
                     _read_json(config) if config.is_file() else {},
                     _read_json(folder / "error.json"),
                 )

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, combinations, compress
+from itertools import chain, combinations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from headwise.report.cells import Cell, cells_of, read_curves
 from headwise.report.names import FACTORIZATIONS, in_order
-from headwise.report.published import budget
+from headwise.report.published import Asked, budget
 from headwise.report.statistics import (
     Contrast,
     Estimate,
@@ -43,6 +43,10 @@ class NotMeasuredError(Exception):
 
 class SeveralConfigurationsError(NotMeasuredError):
     """The store holds it more than once, and does not say which of them is meant."""
+
+
+class IncompleteError(NotMeasuredError):
+    """The store holds a part of it, and what is missing is not missing by chance."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ class Sweep:
     study: str
     variant: str
     cells: tuple[Cell, ...]
+    asked: tuple[Asked, ...] = ()
+    """The cells that it would have if it were whole, as far as anybody knows."""
 
     @property
     def title(self) -> str:
@@ -118,25 +124,22 @@ class Sweep:
             found[task] = (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)
         return found
 
-    @cached_property
-    def has_references(self) -> bool:
-        """Whether every task has reference scores."""
-        return all(_by_reference(cell, np.zeros(1)) is not None for cell in self.cells)
-
     @property
     def scale(self) -> str:
         """What the scale of `scaled` is, for captions."""
-        if self.has_references:
-            return "0 is random play, 1 the best policy known"
-        return "0 and 1 are the lowest and the highest point of any learning curve on the task here"
+        known = "0 is random play, 1 the best policy known"
+        without = {c.task for c in self.cells if _by_reference(c, np.zeros(1)) is None}
+        if not without:
+            return known
+        range_ = "0 and 1 are the lowest and the highest point of any learning curve on the task"
+        if without == set(self.tasks):
+            return f"{range_} here"
+        return f"{known}; on {', '.join(sorted(without))}, where these are not known, {range_} here"
 
     def scaled(self, cell: Cell, values: Array) -> Array:
-        """Returns of a cell on the common scale: by reference scores where all tasks have them."""
-        if self.has_references:
-            scaled = _by_reference(cell, values)
-            assert scaled is not None
-            return scaled
-        return self.min_max(cell, values)
+        """Returns of a cell on the common scale: by reference scores where its task has them."""
+        scaled = _by_reference(cell, values)
+        return self.min_max(cell, values) if scaled is None else scaled
 
     def min_max(self, cell: Cell, values: Array) -> Array:
         """Returns of a cell on the paper's scale."""
@@ -158,8 +161,9 @@ class Sweep:
 
     def mean(self, by: Sequence[str] = ("task", "view"), **where: str | tuple[str, ...]) -> Total:
         """The mean of the cells that meet the conditions; cells alike in `by` count as one."""
+        self._refuse_partial(by, where)
         groups = list(self._groups(by, where).values())
-        _refuse_several(chain.from_iterable(groups))
+        _refuse_unfit(chain.from_iterable(groups))
         return _mean(groups)
 
     def gap(self, ours: Where, theirs: Where, by: Sequence[str] = ("task", "view")) -> Total:
@@ -200,8 +204,9 @@ class Sweep:
 
     def best_return(self, **where: str | tuple[str, ...]) -> Finding:
         """The largest mean return of a cell that meets the conditions, not scaled."""
+        self._refuse_partial(("task",), where)
         cells = self._found(where)
-        _refuse_several(cells)
+        _refuse_unfit(cells)
         best = largest([contrast([cell.scores]) for cell in cells])
         return Finding(best, False, frozenset(cell.name for cell in cells))
 
@@ -212,8 +217,9 @@ class Sweep:
         known = np.isfinite(ratios)
         if not known.any():
             raise NotMeasuredError(f"no run has {number}")
-        cells = (cell for pair in compress(pairs, known) for cell in pair)
-        return Ratios(ratios[known], frozenset(cell.name for cell in cells))
+        if not known.all():
+            raise IncompleteError(f"{number} is known of {known.sum()} of {known.size} comparisons")
+        return Ratios(ratios, frozenset(cell.name for pair in pairs for cell in pair))
 
     def pairs(self, ours: Where, theirs: Where) -> list[tuple[Cell, Cell]]:
         """The cells of two methods, side by side for each task and view that both have."""
@@ -231,7 +237,7 @@ class Sweep:
         return {cell.name: cell for cell in self.cells}
 
     def _found(self, where: Where) -> list[Cell]:
-        cells = self.where(**where)
+        cells = self.every(**where)
         if not cells:
             raise NotMeasuredError(f"no run with {_words(where)}")
         return cells
@@ -240,9 +246,10 @@ class Sweep:
         self, ours: Where, theirs: Where, by: Sequence[str]
     ) -> list[tuple[list[Cell], list[Cell]]]:
         """The cells of both sides, wherever both have some that are alike in `by`."""
+        self._refuse_partial(by, ours, theirs)
         first, second = self._groups(by, ours), self._groups(by, theirs)
         common = [(first[key], second[key]) for key in first if key in second]
-        _refuse_several(cell for sides in common for side in sides for cell in side)
+        _refuse_unfit(cell for sides in common for side in sides for cell in side)
         return common
 
     def _groups(self, by: Sequence[str], where: Where) -> dict[tuple[str, ...], list[Cell]]:
@@ -250,6 +257,26 @@ class Sweep:
         for cell in self._found(where):
             groups.setdefault(tuple(_trait(cell, name) for name in by), []).append(cell)
         return groups
+
+    def _refuse_partial(self, by: Sequence[str], *sides: Where) -> None:
+        """Raises if cells are asked for, wherever all sides should have some, that are not here."""
+        groups = [_asked(self.asked, by, where) for where in sides]
+        keys = set.intersection(*(set(group) for group in groups))
+        needed = {cell for group in groups for key in keys for cell in group[key]}
+        missing = sorted(needed - self._there)
+        if missing:
+            first = missing[0]
+            mode = f" ({first.mode})" if first.env == "HybridShoot" else ""
+            raise IncompleteError(
+                f"{len(missing)} of {len(needed)} cells have no run, such as {first.algorithm} "
+                f"{first.factorization} of {first.env}{mode}, {first.view}"
+            )
+
+    @cached_property
+    def _there(self) -> frozenset[Asked]:
+        return frozenset(
+            Asked(*(_trait(cell, name) for name in Asked._fields)) for cell in self.cells
+        )
 
     def _contrast(self, total: Total) -> Contrast:
         weights = {name: weight for name, weight in total.weights.items() if weight}
@@ -266,7 +293,10 @@ def methods_of(cells: Iterable[Cell]) -> list[Method]:
 
 
 def sweeps_of(
-    study: str, runs: Iterable[RunRecord], timed: Sequence[RunRecord] = ()
+    study: str,
+    runs: Iterable[RunRecord],
+    timed: Sequence[RunRecord] = (),
+    failed: Sequence[RunRecord] = (),
 ) -> list[Sweep]:
     """The sweeps of a study: one for each set of labels that its runs carry.
 
@@ -274,11 +304,15 @@ def sweeps_of(
         study: Its name.
         runs: Its runs.
         timed: Runs that lend their times to the cells.
+        failed: Runs that raised.
     """
     variants: dict[str, list[RunRecord]] = {}
     for run in runs:
         variants.setdefault(run.variant, []).append(run)
-    return [Sweep(study, name, tuple(cells_of(variants[name], timed))) for name in sorted(variants)]
+    return [
+        Sweep(study, name, tuple(cells_of(variants[name], timed, failed)))
+        for name in sorted(variants)
+    ]
 
 
 def share_of_budget(run: RunRecord) -> float:
@@ -307,11 +341,27 @@ def _finding(found: Estimate, totals: Sequence[Total]) -> Finding:
     return Finding(found, any(total.unequal for total in totals), cells)
 
 
-def _refuse_several(cells: Iterable[Cell]) -> None:
-    """Raises if some of the cells would go by one name but for their settings."""
+def _asked(
+    cells: Iterable[Asked], by: Sequence[str], where: Where
+) -> dict[tuple[str, ...], list[Asked]]:
+    """The cells that meet conditions, by what they are alike in."""
+    groups: dict[tuple[str, ...], list[Asked]] = {}
+    for cell in cells:
+        if all(getattr(cell, name) in _several(value) for name, value in where.items()):
+            traits = ((cell.env, cell.mode) if n == "task" else (getattr(cell, n),) for n in by)
+            groups.setdefault(tuple(chain.from_iterable(traits)), []).append(cell)
+    return groups
+
+
+def _refuse_unfit(cells: Iterable[Cell]) -> None:
+    """Raises if some of the cells would go by one name but for their settings, or lack scores."""
+    cells = list(cells)
     names = {cell.name.removesuffix(f"/{cell.apart}") for cell in cells if cell.apart}
     if names:
         raise SeveralConfigurationsError(f"several configurations of {min(names)}")
+    for cell in cells:
+        if cell.incomplete:
+            raise IncompleteError(cell.incomplete)
 
 
 def _lone_scores(cell: Cell) -> Array:
@@ -336,10 +386,11 @@ def _trait(cell: Cell, name: str) -> str:
 
 
 def _meets(cell: Cell, conditions: Where) -> bool:
-    return all(
-        _trait(cell, name) in ((value,) if isinstance(value, str) else value)
-        for name, value in conditions.items()
-    )
+    return all(_trait(cell, name) in _several(value) for name, value in conditions.items())
+
+
+def _several(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
 
 
 def _words(where: Where) -> str:

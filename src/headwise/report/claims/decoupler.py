@@ -18,7 +18,16 @@ from headwise.report.claims.measurement import (
     of_samples,
     share_of,
 )
-from headwise.report.decoupler import METRICS, Config, Decoupler, Kind, last_third, steps_to
+from headwise.report.decoupler import (
+    METRICS,
+    REACH,
+    Config,
+    Decoupler,
+    Kind,
+    all_of,
+    last_third,
+    steps_to,
+)
 from headwise.report.names import FACTORIZATIONS, PRESETS
 from headwise.report.published import FACTORIAL, SIGNIFICANCE
 from headwise.report.statistics import Estimate, effect_size, spread_ratio
@@ -54,8 +63,7 @@ def _critic_claims(preset: str) -> Iterator[Claim]:
 
     def reached(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
-        steps = study.metric(NOMIX, "steps")
-        reach = (steps < study.runs[0].steps).astype(float)
+        reach = np.array([steps_to(run, REACH) < run.steps for run in study.ppo(NOMIX)], float)
         # Wilson's interval, which is honest about a share of zero.
         n, z = len(reach), 1.96
         share, middle = reach.mean(), (reach.mean() + z * z / (2 * n)) / (1 + z * z / n)
@@ -177,9 +185,9 @@ def _credit_claims(preset: str) -> Iterator[Claim]:
 def _correlation(preset: str, f: str, estimator: str) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "importance", "factorial")
-        runs = study.find(algorithm="ppo", factorization=f, estimator=estimator, critic="online")
-        values = np.array([last_third(run, "credit/correlation") for run in runs])
-        return of_samples(_logged(values, "the correlation"), share_of(runs))
+        runs = study.whole(algorithm="ppo", factorization=f, estimator=estimator, critic="online")
+        values = [last_third(run, "credit/correlation") for run in runs]
+        return of_samples(all_of(values, "the correlation"), share_of(runs))
 
     return measure
 
@@ -194,9 +202,9 @@ def _credit_gap(
         offline = "offline" in (ours[1], theirs[1])
         study = evidence.decoupler(preset, *(reversed(first) if offline else first))
         estimator, critic = side
-        runs = study.find(algorithm="ppo", factorization=f, estimator=estimator, critic=critic)
+        runs = study.whole(algorithm="ppo", factorization=f, estimator=estimator, critic=critic)
         found = [last_third(r, metric) if metric else r.number("final_smoothed") for r in runs]
-        return _logged(np.array(found), metric or "the final return")
+        return all_of(found, metric or "the final return")
 
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "importance", "factorial")
@@ -243,9 +251,8 @@ def _family_mean(preset: str, algorithm: str, f: str, number: Callable[..., floa
 ):  # fmt: skip
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "cross_family")
-        runs = study.find(algorithm=algorithm, factorization=f)
-        values = _logged(np.array([number(run) for run in runs]), "the number")
-        return of_samples(values, share_of(runs))
+        runs = study.whole(algorithm=algorithm, factorization=f)
+        return of_samples(all_of([number(run) for run in runs], "the number"), share_of(runs))
 
     return measure
 
@@ -253,9 +260,9 @@ def _family_mean(preset: str, algorithm: str, f: str, number: Callable[..., floa
 def _family_gain(preset: str, algorithm: str) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "cross_family")
-        sides = [study.find(algorithm=algorithm, factorization=f) for f in ("vdn", "shared")]
+        sides = [study.whole(algorithm=algorithm, factorization=f) for f in ("vdn", "shared")]
         ours, theirs = (
-            _logged(np.array([run.number("final_smoothed") for run in side]), "the final return")
+            all_of([run.number("final_smoothed") for run in side], "the final return")
             for side in sides
         )
         return of_difference(ours, theirs, share_of([*sides[0], *sides[1]]))
@@ -301,13 +308,6 @@ def _size(
         return Measurement(*size(first, second), seeds, share_of(list(study.runs)))
 
     return measure
-
-
-def _logged(values: Array, what: str) -> Array:
-    values = values[np.isfinite(values)]
-    if not values.size:
-        raise NotMeasuredError(f"{what} was not logged")
-    return values
 
 
 def _name(config: Config) -> str:

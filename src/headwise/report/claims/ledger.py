@@ -80,9 +80,9 @@ def judge(claim: Claim, evidence: Evidence) -> Entry:
         return Entry(claim, Verdict.MISSING, None, str(missing))
     if math.isnan(found.value):
         return Entry(claim, Verdict.MISSING, None, "no run has the number")
-    if found.share < ENOUGH_STEPS or found.only:
-        steps = f"at {found.share:.1%} of the paper's steps" if found.share < ENOUGH_STEPS else ""
-        return Entry(claim, Verdict.MISSING, found, f"so far {_joined(found.only, steps)}")
+    if found.share < ENOUGH_STEPS:
+        note = f"so far at {found.share:.1%} of the paper's steps"
+        return Entry(claim, Verdict.MISSING, found, note)
     short = _joined(
         f"at {found.share:.0%} of the paper's steps" if found.share < 0.95 else "",
         "at unequal steps" if found.unequal else "",

@@ -24,8 +24,6 @@ class Measurement:
     """The fewest seeds behind it; None where it is not a matter of seeds."""
     share: float = 1.0
     """The least share of the paper's environment steps that its runs had."""
-    only: str = ""
-    """Which part of what the claim is about was measured, where it was not all of it."""
     unequal: bool = False
     """Whether it sets runs against each other that had unequal steps."""
 
@@ -67,10 +65,10 @@ def _of_contrast(parts: list[Array], weights: list[float], share: float) -> Meas
     return Measurement(float(found.value), low, high, min(map(len, parts)), share)
 
 
-def of_finding(finding: Finding, support: tuple[int, float], only: str = "") -> Measurement:
+def of_finding(finding: Finding, support: tuple[int, float]) -> Measurement:
     """A number of a sweep."""
     seeds, share = support
-    return Measurement(*finding.found, seeds, share, only, finding.unequal)
+    return Measurement(*finding.found, seeds, share, finding.unequal)
 
 
 def of_ratios(ratios: Array, share: float = 1.0) -> Measurement:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headwise.report.decoupler import METRICS, Decoupler
+from headwise.report.decoupler import METRICS, Decoupler, measure
 from headwise.report.names import factorization_name, slug
 from headwise.report.published import FACTORIAL, SIGNIFICANCE
 from headwise.report.statistics import holm, seeds_needed, welch
@@ -26,6 +26,17 @@ def decoupler_tables(study: Decoupler) -> Iterator[Table]:
     yield _significance(study)
 
 
+def _known(study: Decoupler, config: tuple[str, str], metric: str) -> Array:
+    """The metric of the runs that have it, for a row that does not judge."""
+    f, estimator = config
+    try:
+        runs = study.find(algorithm="ppo", factorization=f, estimator=estimator, critic="online")
+    except NotMeasuredError:
+        return np.empty(0)
+    values = np.array([measure(run, metric) for run in runs])
+    return np.asarray(values[np.isfinite(values)])
+
+
 def _metric(study: Decoupler, config: tuple[str, str], metric: str) -> Array:
     try:
         return study.metric(config, metric)
@@ -36,10 +47,10 @@ def _metric(study: Decoupler, config: tuple[str, str], metric: str) -> Array:
 def _main(study: Decoupler) -> Table:
     rows = []
     for config in study.configs():
-        row: list[Any] = [_label(config), _metric(study, config, "final").size]
+        row: list[Any] = [_label(config), _known(study, config, "final").size]
         published = FACTORIAL.get(config)
         for metric in METRICS:
-            values = _metric(study, config, metric)
+            values = _known(study, config, metric)
             row.append(_spread(values, metric) if values.size else None)
             known = getattr(published, metric) if published else None
             row.append(_pair(known[0], known[1], metric) if known else None)
@@ -101,7 +112,8 @@ def _significance(study: Decoupler) -> Table:
         f"What differs in the factorial study, {study.title}",
         f"Welch's two-sided test; p (Holm) is corrected for all {len(rows)} comparisons of the "
         "table. Seeds to settle, where it is not below 0.05: with how many a side the same test at "
-        "the level of all comparisons would show a difference as large as this, with power 0.8.",
+        "the level of all comparisons would show a difference as large as this, with power 0.8. "
+        "What has runs that failed is not compared: those that are left may be the lucky ones.",
         (
             "comparison", "metric", "difference", "95 % interval", "t", "Cohen's d", "p",
             "p (Holm)",            "paper's difference", "paper's d", "seeds to settle",

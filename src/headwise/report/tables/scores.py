@@ -27,7 +27,7 @@ def score_table(study: str, cells: Sequence[Cell]) -> Table:
         row: list[Any] = [cell.task, cell.view, method_name(cell.algorithm, cell.factorization)]
         if variants:
             row.append(f"{cell.variant} {cell.apart}".strip())
-        row += [cell.steps, scores.size]
+        row += [cell.steps, scores.size, cell.unscored]
         row += [float(scores.mean()) if scores.size else None]
         if scores.size > 1:
             ends = map(float, contrast([scores]).interval())
@@ -39,14 +39,14 @@ def score_table(study: str, cells: Sequence[Cell]) -> Table:
         rows.append(tuple(row))
         tags.append(_tags(cell))
     columns = ["environment", "view", "method", *(["variant"] if variants else [])]
-    columns += ["steps", "seeds", "mean", "low", "high", "sd", "IQM", "diverged"]
+    columns += ["steps", "seeds", "no score", "mean", "low", "high", "sd", "IQM", "diverged"]
     return Table(
         slug("scores", study),
         "Tables",
         f"Final returns of {study}",
         "The return of a run is the mean of its last 100 episodes. Low and high: Student's 95 % "
-        "interval of the mean over seeds; a single seed has none. Diverged: runs whose parameters "
-        "stopped being finite.",
+        "interval of the mean over seeds; a single seed has none. No score: runs that failed, or "
+        "in which no episode ended. Diverged: runs whose parameters stopped being finite.",
         tuple(columns),
         tuple(rows),
         tuple(tags),
@@ -78,10 +78,12 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
         wanted = pairs_needed(difference, spread, alpha=level)
         better, worse = names if difference > 0 else reversed(names)
         enough = pair.first.size >= ENOUGH_SEEDS
-        settled = enough and p < 0.05
+        settled = enough and p < 0.05 and not pair.incomplete
         word = "No telling yet" if enough else "Too few seeds"
         if settled:
             word = f"{better} is better than {worse}"
+        elif pair.incomplete:
+            word, wanted = f"Incomplete: {pair.incomplete}", None
         elif wanted is not None:
             wanted = max(wanted, ENOUGH_SEEDS)
         entries.append(
@@ -96,7 +98,7 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
                 float(test.p),
                 float(p),
                 unpaired,
-                None if settled else "> 100,000" if wanted is None else wanted,
+                None if settled or pair.incomplete else "> 100,000" if wanted is None else wanted,
                 f"{word}, at unequal steps." if pair.steps != "equal" else f"{word}.",
             )
         )
@@ -161,11 +163,18 @@ class _Pair(NamedTuple):
     num_tasks: int
     steps: str
     """Whether runs were equally long."""
+    incomplete: str
+    """Which runs have no score; the others are no fair sample."""
 
 
 def _by_seed(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> _Pair:
-    sides = [{(c.task, c.view): c for c in sweep.of(algorithm, m)} for m in (ours, theirs)]
-    tasks = [key for key in sides[0] if key in sides[1]]
+    sides = [
+        {(c.task, c.view): c for c in sweep.every(algorithm=algorithm, factorization=f, apart=a)}
+        for f, a in (ours, theirs)
+    ]
+    both = [key for key in sides[0] if key in sides[1]]
+    incomplete = [side[key].incomplete for key in both for side in sides]
+    tasks = [key for key in both if all(side[key].scores.size for side in sides)]
     cells = [side[key] for key in tasks for side in sides]
     seeds = sorted(set.intersection(*(set(c.seeds.tolist()) for c in cells))) if cells else []
     first, second = (
@@ -179,4 +188,4 @@ def _by_seed(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> _Pai
     )
     steps = [(sides[0][key].steps, sides[1][key].steps) for key in tasks]
     unequal = next((f"{one:,} and {other:,}" for one, other in steps if one != other), "equal")
-    return _Pair(first, second, len(tasks), unequal)
+    return _Pair(first, second, len(tasks), unequal, next(filter(None, incomplete), ""))
