@@ -11,9 +11,10 @@ import synthetic
 
 from headwise.report.claims import Claim, Evidence, Measurement, Verdict, all_claims, judge, ledger
 from headwise.report.claims.decoupler import decoupler_claims
-from headwise.report.claims.measurement import of_difference, of_samples
+from headwise.report.claims.measurement import of_difference, of_sample
 from headwise.report.decoupler import decouplers_of, last_third, steps_to
 from headwise.report.figures.decoupler import decoupler_figures
+from headwise.report.statistics import sample
 from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError, sweeps_of
 from headwise.report.tables.decoupler import decoupler_tables
@@ -87,10 +88,34 @@ def test_every_claim_is_a_sentence_with_the_papers_number_and_its_own_name(every
 
 def test_means_and_differences_have_students_interval():
     # mean 2, sd 1, three seeds: 2 +- 4.303 / sqrt(3)
-    found = of_samples(np.array([1.0, 2.0, 3.0]))
+    found = of_sample(sample([1.0, 2.0, 3.0], range(3)))
     assert (found.low, found.high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
-    assert of_samples(np.array([1.0])).high == math.inf
-    assert of_difference(np.array([1.0]), np.array([3.0])).value == -2.0
+    assert of_sample(sample([1.0], [0])).high == math.inf
+    assert of_difference(sample([1.0], [0]), sample([3.0], [0])).value == -2.0
+
+
+def test_runs_of_one_seed_are_paired_and_others_are_not():
+    """Differences 1, 2 and 3, mean 2, sd 1; the sides themselves spread ten times as widely."""
+    ours = sample([11.0, 22.0, 33.0], [0, 1, 2])
+    paired = of_difference(ours, sample([10.0, 20.0, 30.0], [0, 1, 2]))
+    assert (paired.low, paired.high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
+    assert of_difference(ours, sample([30.0, 10.0, 20.0], [2, 0, 1])) == paired  # by seed
+    apart = of_difference(ours, sample([10.0, 20.0, 30.0], [3, 4, 5]))
+    assert apart.low < 2 - 20
+
+
+def test_two_mixers_are_not_one_sample(tmp_path):
+    """That one is ahead of the other by 40 is no noise of what they gain over no mixing."""
+    runs = [
+        synthetic.decoupler_run("ppo", f, "uniform", seed, final, labels={"preset": "sound"})
+        for f, final in (("shared", 5), ("vdn", 60), ("qplex", 100)) for seed in range(4)
+    ]  # fmt: skip
+    evidence = gather([read_store(synthetic.write_store(tmp_path / "s", "s", runs))])
+    entries = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    gain = entries["critic-gain"].measurement
+    assert gain.value == pytest.approx(75, abs=3)
+    assert gain.high - gain.low < 10  # as one sample 35
+    assert gain.seeds == 4
 
 
 @pytest.fixture(scope="module")
@@ -340,7 +365,7 @@ def test_not_to_differ_is_not_to_be_alike(tmp_path):
         runs = [
             synthetic.decoupler_run("ppo", "vdn", estimator, seed, 85 + spread * (seed - 2),
                                     labels={"preset": "sound"})
-            for estimator in ("range", "grad") for seed in range(5)
+            for estimator, spread in (("range", spread), ("grad", -spread)) for seed in range(5)
         ]  # fmt: skip
         evidence = gather([read_store(synthetic.write_store(tmp_path / name, name, runs))])
         (entry,) = (

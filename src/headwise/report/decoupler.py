@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from headwise.report.names import PRESETS, in_order
+from headwise.report.statistics import Sample, sample
 from headwise.report.statistics.aggregates import Array
 from headwise.report.store import RunRecord
 from headwise.report.sweep import IncompleteError, NotMeasuredError
@@ -79,20 +80,20 @@ class Decoupler:
             algorithm="ppo", factorization=factorization, estimator=estimator, critic="online"
         )
 
-    def metric(self, config: Config, name: str) -> Array:
+    def metric(self, config: Config, name: str) -> Sample:
         """A metric of every seed of a PPO configuration: final, auc, steps or ratio."""
-        values = [measure(run, name) for run in self.ppo(config)]
-        return all_of(values, f"{METRICS[name]} of {' '.join(config)}")
+        words = f"{METRICS[name]} of {' '.join(config)}"
+        return all_of(self.ppo(config), lambda run: measure(run, name), words)
 
 
-def all_of(values: Sequence[float], what: str) -> Array:
+def all_of(runs: Sequence[RunRecord], number: Callable[[RunRecord], float], what: str) -> Sample:
     """A number of runs, all of which must have it: what some lack is not missing by chance."""
-    found = np.array(values, dtype=np.float64)
-    known = int(np.isfinite(found).sum())
-    if not known:
+    found = sample([number(run) for run in runs], [run.seed for run in runs])
+    if not found.values.size:
         raise NotMeasuredError(f"{what} was not logged")
-    if known < found.size:
-        raise IncompleteError(f"{what}: {found.size - known} of {found.size} runs have none")
+    if found.values.size < len(runs):
+        missing = len(runs) - found.values.size
+        raise IncompleteError(f"{what}: {missing} of {len(runs)} runs have none")
     return found
 
 

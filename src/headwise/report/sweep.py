@@ -20,16 +20,20 @@ from headwise.report.published import Asked, budget
 from headwise.report.statistics import (
     Contrast,
     Estimate,
+    Sample,
     by_reference,
+    by_seed,
     contrast,
     largest,
     least,
     min_max,
     quotient,
+    sample,
     widest,
 )
 from headwise.report.statistics.aggregates import Array
 from headwise.report.store import RunRecord
+from headwise.report.totals import Total, added, apart, shares
 
 Where: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Conditions on cells: task, env, view, algorithm, factorization, mode, apart."""
@@ -47,28 +51,6 @@ class SeveralConfigurationsError(NotMeasuredError):
 
 class IncompleteError(NotMeasuredError):
     """The store holds a part of it, and what is missing is not missing by chance."""
-
-
-@dataclass(frozen=True)
-class Total:
-    """A weighted sum of mean scores."""
-
-    weights: Mapping[str, float]
-    """Of cells, by name."""
-    unequal: bool = False
-    """Whether it sets runs against each other that had unequal steps."""
-
-    @property
-    def cells(self) -> frozenset[str]:
-        """The names of the cells that it is a sum of."""
-        return frozenset(name for name, weight in self.weights.items() if weight)
-
-    def __sub__(self, other: Total) -> Total:
-        names = {**self.weights, **other.weights}
-        return Total(
-            {name: self.weights.get(name, 0.0) - other.weights.get(name, 0.0) for name in names},
-            self.unequal or other.unequal,
-        )
 
 
 class Finding(NamedTuple):
@@ -164,15 +146,18 @@ class Sweep:
         self._refuse_partial(by, where)
         groups = list(self._groups(by, where).values())
         _refuse_unfit(chain.from_iterable(groups))
-        return _mean(groups)
+        return Total(tuple(shares(cells, 1 / len(groups)) for cells in groups))
 
     def gap(self, ours: Where, theirs: Where, by: Sequence[str] = ("task", "view")) -> Total:
         """The mean difference of two kinds of cells over what both have in common."""
         common = self._common(ours, theirs, by)
         if not common:
             raise NotMeasuredError("no task has both sides")
-        gap = _mean([first for first, _ in common]) - _mean([second for _, second in common])
-        return Total(gap.weights, any(_steps(first) != _steps(second) for first, second in common))
+        parts = [
+            added(shares(first, 1 / len(common)), shares(second, -1 / len(common)))
+            for first, second in common
+        ]
+        return Total(apart(parts), any(_steps(first) != _steps(second) for first, second in common))
 
     def gaps(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> list[Total]:
         """The differences of all pairs of several kinds of cells."""
@@ -279,10 +264,13 @@ class Sweep:
         )
 
     def _contrast(self, total: Total) -> Contrast:
-        weights = {name: weight for name, weight in total.weights.items() if weight}
-        cells = [self._by_name[name] for name in weights]
-        scores = [self.min_max(cell, cell.scores) for cell in cells]
-        return contrast(scores, list(weights.values()))
+        return by_seed(
+            [(weight, self._sample(self._by_name[name])) for name, weight in part.items()]
+            for part in total.parts
+        )
+
+    def _sample(self, cell: Cell) -> Sample:
+        return sample(self.min_max(cell, cell.scores), cell.seeds)
 
 
 def methods_of(cells: Iterable[Cell]) -> list[Method]:
@@ -319,16 +307,6 @@ def share_of_budget(run: RunRecord) -> float:
     """The steps of a run over those the paper gave it; 1 where the paper has no such run."""
     published = budget(run.env, run.view, run.algorithm)
     return 1.0 if published is None else run.steps / published
-
-
-def _mean(groups: Sequence[Sequence[Cell]]) -> Total:
-    """The mean over groups of the mean over a group's cells."""
-    weights: dict[str, float] = {}
-    for cells in groups:
-        for cell in cells:
-            share = 1.0 / (len(groups) * len(cells))
-            weights[cell.name] = weights.get(cell.name, 0.0) + share
-    return Total(weights)
 
 
 def _steps(cells: Iterable[Cell]) -> set[int]:

@@ -15,7 +15,8 @@ from headwise.report.claims.measurement import (
     Evidence,
     Measurement,
     of_difference,
-    of_samples,
+    of_sample,
+    of_sums,
     share_of,
 )
 from headwise.report.decoupler import (
@@ -30,8 +31,8 @@ from headwise.report.decoupler import (
 )
 from headwise.report.names import FACTORIZATIONS, PRESETS
 from headwise.report.published import FACTORIAL, SIGNIFICANCE
-from headwise.report.statistics import Estimate, effect_size, spread_ratio
-from headwise.report.statistics.aggregates import Array
+from headwise.report.statistics import Estimate, Sample, effect_size, spread_ratio
+from headwise.report.store import RunRecord
 from headwise.report.sweep import NotMeasuredError
 
 NOMIX: Config = ("shared", "")
@@ -58,8 +59,8 @@ def decoupler_claims(presets: Sequence[str] = tuple(PRESETS)) -> Iterator[Claim]
 def _critic_claims(preset: str) -> Iterator[Claim]:
     def gain(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
-        mixed = np.concatenate([study.metric((f, "uniform"), "final") for f in ("vdn", "qplex")])
-        return of_difference(mixed, study.metric(NOMIX, "final"), share_of(list(study.runs)))
+        mixers = [(0.5, study.metric((f, "uniform"), "final")) for f in ("vdn", "qplex")]
+        return of_sums([*mixers, (-1.0, study.metric(NOMIX, "final"))], share_of(list(study.runs)))
 
     def reached(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
@@ -186,8 +187,8 @@ def _correlation(preset: str, f: str, estimator: str) -> Callable[[Evidence], Me
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "importance", "factorial")
         runs = study.whole(algorithm="ppo", factorization=f, estimator=estimator, critic="online")
-        values = [last_third(run, "credit/correlation") for run in runs]
-        return of_samples(all_of(values, "the correlation"), share_of(runs))
+        found = all_of(runs, lambda run: last_third(run, "credit/correlation"), "the correlation")
+        return of_sample(found, share_of(runs))
 
     return measure
 
@@ -197,14 +198,16 @@ def _credit_gap(
 ) -> Callable[[Evidence], Measurement]:
     """The difference of a credit metric, or of the final return, of two estimators or critics."""
 
-    def values(evidence: Evidence, side: tuple[str, str]) -> Array:
+    def number(run: RunRecord) -> float:
+        return last_third(run, metric) if metric else run.number("final_smoothed")
+
+    def values(evidence: Evidence, side: tuple[str, str]) -> Sample:
         first: tuple[Kind, Kind] = ("factorial", "importance")
         offline = "offline" in (ours[1], theirs[1])
         study = evidence.decoupler(preset, *(reversed(first) if offline else first))
         estimator, critic = side
         runs = study.whole(algorithm="ppo", factorization=f, estimator=estimator, critic=critic)
-        found = [last_third(r, metric) if metric else r.number("final_smoothed") for r in runs]
-        return all_of(found, metric or "the final return")
+        return all_of(runs, number, metric or "the final return")
 
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "importance", "factorial")
@@ -252,7 +255,7 @@ def _family_mean(preset: str, algorithm: str, f: str, number: Callable[..., floa
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "cross_family")
         runs = study.whole(algorithm=algorithm, factorization=f)
-        return of_samples(all_of([number(run) for run in runs], "the number"), share_of(runs))
+        return of_sample(all_of(runs, number, "the number"), share_of(runs))
 
     return measure
 
@@ -262,7 +265,7 @@ def _family_gain(preset: str, algorithm: str) -> Callable[[Evidence], Measuremen
         study = evidence.decoupler(preset, "cross_family")
         sides = [study.whole(algorithm=algorithm, factorization=f) for f in ("vdn", "shared")]
         ours, theirs = (
-            all_of([run.number("final_smoothed") for run in side], "the final return")
+            all_of(side, lambda run: run.number("final_smoothed"), "the final return")
             for side in sides
         )
         return of_difference(ours, theirs, share_of([*sides[0], *sides[1]]))
@@ -280,7 +283,7 @@ def _factorial(evidence: Evidence, preset: str) -> Decoupler:
 def _mean(preset: str, config: Config, metric: str) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
-        return of_samples(study.metric(config, metric), share_of(list(study.runs)))
+        return of_sample(study.metric(config, metric), share_of(list(study.runs)))
 
     return measure
 
@@ -297,12 +300,12 @@ def _difference(
 
 
 def _size(
-    preset: str, ours: Config, theirs: Config, size: Callable[[Array, Array], Estimate]
+    preset: str, ours: Config, theirs: Config, size: Callable[[Sample, Sample], Estimate]
 ) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
         first, second = study.metric(ours, "final"), study.metric(theirs, "final")
-        seeds = min(len(first), len(second))
+        seeds = min(first.values.size, second.values.size)
         if seeds < 2:
             raise NotMeasuredError("needs two seeds of each")
         return Measurement(*size(first, second), seeds, share_of(list(study.runs)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headwise.report.decoupler import Decoupler, Kind
-from headwise.report.statistics import contrast
+from headwise.report.statistics import Group, Sample, by_seed
 from headwise.report.statistics.aggregates import Array
 from headwise.report.store import RunRecord
 from headwise.report.sweep import Finding, NotMeasuredError, Sweep, share_of_budget
@@ -49,20 +49,22 @@ def share_of(runs: list[RunRecord]) -> float:
     return min(share_of_budget(run) for run in runs)
 
 
-def of_samples(values: Array, share: float = 1.0) -> Measurement:
-    """A mean over seeds with Student's interval."""
-    return _of_contrast([values], [1.0], share)
-
-
-def of_difference(ours: Array, theirs: Array, share: float = 1.0) -> Measurement:
-    """A difference of means over seeds with Welch's interval."""
-    return _of_contrast([ours, theirs], [1.0, -1.0], share)
-
-
-def _of_contrast(parts: list[Array], weights: list[float], share: float) -> Measurement:
-    found = contrast(parts, weights)
+def of_sums(group: Group, share: float = 1.0) -> Measurement:
+    """A weighted sum of means over seeds, those of one seed paired."""
+    found = by_seed([group])
     low, high = map(float, found.interval())
-    return Measurement(float(found.value), low, high, min(map(len, parts)), share)
+    seeds = min(runs.values.size for _, runs in group)
+    return Measurement(float(found.value), low, high, seeds, share)
+
+
+def of_sample(runs: Sample, share: float = 1.0) -> Measurement:
+    """A mean over seeds with Student's interval."""
+    return of_sums([(1.0, runs)], share)
+
+
+def of_difference(ours: Sample, theirs: Sample, share: float = 1.0) -> Measurement:
+    """A difference of means over seeds."""
+    return of_sums([(1.0, ours), (-1.0, theirs)], share)
 
 
 def of_finding(finding: Finding, support: tuple[int, float]) -> Measurement:

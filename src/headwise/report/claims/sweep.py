@@ -16,7 +16,8 @@ from headwise.report.claims.ledger import Claim
 from headwise.report.claims.measurement import Evidence, Measurement, of_finding
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
 from headwise.report.published import TASKS
-from headwise.report.sweep import Finding, Sweep, Total, Where
+from headwise.report.sweep import Finding, Sweep, Where
+from headwise.report.totals import Total
 
 _GROUP = "Sweep: {}"
 

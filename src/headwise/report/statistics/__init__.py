@@ -12,7 +12,14 @@ from headwise.report.statistics.aggregates import (
     strata_of,
 )
 from headwise.report.statistics.bootstrap import Estimate, estimate
-from headwise.report.statistics.comparison import Comparison, cohens_d, holm, paired, welch
+from headwise.report.statistics.comparison import (
+    Comparison,
+    cohens_d,
+    compare,
+    holm,
+    paired,
+    welch,
+)
 from headwise.report.statistics.contrasts import (
     Contrast,
     contrast,
@@ -23,11 +30,20 @@ from headwise.report.statistics.contrasts import (
 )
 from headwise.report.statistics.effects import effect_size, spread_ratio
 from headwise.report.statistics.improvement import probability_of_improvement
+from headwise.report.statistics.pairing import (
+    Group,
+    Sample,
+    by_seed,
+    difference,
+    sample,
+    share_seeds,
+)
 from headwise.report.statistics.power import (
     pairs_needed,
     power_of_paired,
     power_of_welch,
     seeds_needed,
+    seeds_to_settle,
 )
 from headwise.report.statistics.profiles import Profile, performance_profile
 from headwise.report.statistics.scaling import by_reference, min_max
@@ -37,10 +53,15 @@ __all__ = [
     "Comparison",
     "Contrast",
     "Estimate",
+    "Group",
     "Profile",
+    "Sample",
     "by_reference",
+    "by_seed",
     "cohens_d",
+    "compare",
     "contrast",
+    "difference",
     "effect_size",
     "estimate",
     "holm",
@@ -58,7 +79,10 @@ __all__ = [
     "power_of_welch",
     "probability_of_improvement",
     "quotient",
+    "sample",
     "seeds_needed",
+    "seeds_to_settle",
+    "share_seeds",
     "spread_ratio",
     "strata_of",
     "welch",
