@@ -11,12 +11,13 @@ import synthetic
 
 from headwise.report.claims import Claim, Evidence, Measurement, Verdict, all_claims, judge, ledger
 from headwise.report.claims.decoupler import decoupler_claims
-from headwise.report.claims.measurement import of_difference, of_sample
+from headwise.report.claims.measurement import of_difference, of_estimates, of_sample
 from headwise.report.decoupler import decouplers_of, last_third, steps_to
 from headwise.report.figures.decoupler import decoupler_figures
-from headwise.report.statistics import sample
+from headwise.report.statistics import Contrast, sample
 from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError, sweeps_of
+from headwise.report.tables.claims import claims_table
 from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.write import gather
 
@@ -27,6 +28,74 @@ def verdict(value, low, high, seeds=5, share=1.0, unequal=False, allowed=(0.0, m
     found = Measurement(value, low, high, seeds, share, unequal)
     claim = Claim("k", "g", "", "It is so.", "1", "it", *allowed, lambda _: found)
     return judge(claim, NOTHING)
+
+
+def of_error(value, error, allowed=(0.0, math.inf), alike=0.0, key="k", df=1e9):
+    """The claim that a number lies in a range, of which a standard error is known."""
+    found = Contrast(np.array(value), np.array(error), np.array(df))
+    return Claim(key, "g", "", "It is so.", "1", "it", *allowed,
+                 lambda _: of_estimates(found.estimate, 5), alike)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "allowed", "expected"),
+    [
+        # the 90 % interval is 1.645 errors to either side, the 95 % interval 1.960
+        (0.01, 0.02, (0.0, math.inf), Verdict.ALIKE),
+        (0.01, 0.025, (0.0, math.inf), Verdict.UNDECIDED),  # up to 0.051
+        (-0.01, 0.02, (0.0, math.inf), Verdict.ALIKE),
+        (-0.01, 0.02, (-math.inf, 0.02), Verdict.ALIKE),
+        (0.1, 0.01, (0.0, math.inf), Verdict.HOLDS),
+        (0.03, 0.01, (0.0, math.inf), Verdict.HOLDS),  # a difference, if a small one
+        (-0.03, 0.01, (0.0, math.inf), Verdict.FAILS),
+        (0.0, 0.029, (-0.05, 0.05), Verdict.HOLDS),  # 0.048, where 95 % have 0.057
+        (0.0, 0.031, (-0.05, 0.05), Verdict.UNDECIDED),
+        (0.1, 0.02, (-0.05, 0.05), Verdict.FAILS),
+    ],
+)
+def test_no_meaningful_difference_is_shown_by_two_one_sided_tests(value, error, allowed, expected):
+    entry = judge(of_error(value, error, allowed, alike=0.05), NOTHING)
+    assert entry.verdict == expected
+    assert judge(of_error(value, error, allowed), NOTHING).verdict != Verdict.ALIKE
+    small = expected in (Verdict.HOLDS, Verdict.FAILS) and 0.0 in allowed and abs(value) < 0.05
+    assert ("less than 0.05 apart" in entry.note) == small
+
+
+def test_p_values_are_of_the_test_that_gave_the_verdict():
+    # 1.96 errors off the border, and 2.5 within the smallest effect
+    assert judge(of_error(1.96, 1.0), NOTHING).p == pytest.approx(0.05, rel=1e-3)
+    assert judge(of_error(-1.96, 1.0), NOTHING).p == pytest.approx(0.05, rel=1e-3)
+    assert judge(of_error(1.0, 1.0), NOTHING).p == pytest.approx(0.3173, rel=1e-3)
+    assert judge(of_error(3.0, 1.0, (0.0, 4.96)), NOTHING).p == pytest.approx(0.05, rel=1e-3)
+    assert judge(of_error(99.0, 1.0), NOTHING).p == 1e-12
+    alike = judge(of_error(0.5, 1.0, alike=3.0), NOTHING)
+    assert alike.verdict == Verdict.ALIKE
+    assert alike.p == pytest.approx(0.00621, rel=1e-2)  # of being below 3
+    assert alike.others == pytest.approx((0.6171,), rel=1e-3)  # of being above 0
+    assert math.isnan(verdict(2, 1, 3).p)  # a range over tasks is no test
+
+
+def test_the_ledger_corrects_for_all_tests_that_were_made():
+    claims = [of_error(1.96, 1.0, key="a"), of_error(5.0, 1.0, key="b"),
+              of_error(0.0, 1.0, alike=1.0, key="c")]  # fmt: skip
+    first, second, third = ledger(claims, NOTHING)
+    assert first.adjusted == pytest.approx(3 * 0.05, rel=1e-3)  # four tests, one is smaller
+    assert second.adjusted == pytest.approx(4 * second.p)
+    assert third.adjusted == 1.0
+    table = claims_table([first, second, third])
+    row = dict(zip(table.columns, table.rows[2], strict=True))
+    assert (row["alike within"], row["p (Holm)"]) == (1.0, 1.0)
+    assert "for all 4 tests of this table" in table.caption
+    assert "by it 1 of the 2 verdicts of tests stay" in table.caption
+
+
+def test_every_difference_has_its_smallest_effect_and_nothing_else_has(everything):
+    for claim in all_claims(everything):
+        words = claim.quantity.split(";")[0]
+        is_one = (" minus " in words or words.startswith("lead")) and "correlation" not in words
+        of_points = claim.group.startswith("Decoupler")
+        is_one &= not words.startswith(("Steps", "best minus")) and claim.key != "critic-gain"
+        assert claim.alike == (is_one and (2.0 if of_points else 0.05)), claim.key
 
 
 def test_a_verdict_follows_from_the_interval():
@@ -284,12 +353,12 @@ def test_a_part_of_a_sweep_judges_nothing_that_needs_the_rest(everything):
         return {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
 
     whole, part = judged(runs), judged(kept)
-    changed = {key for key in whole if whole[key].verdict != part[key].verdict}
+    changed = {key for key in whole if part[key].verdict is Verdict.MISSING}
     about_ppo = {key for key in whole if "ppo" in key}
     compared = {"ar-best", "joint-alike", "sac-continuous-best", "cost-trade-off"}
     costs = {key for key in whole if key.startswith("cost-")}
     assert changed == about_ppo | compared | costs
-    assert {part[key].verdict for key in changed} == {Verdict.MISSING}
+    assert Verdict.MISSING not in {entry.verdict for entry in whole.values()}
     note = part["ppo-continuous-stable"].note
     assert note == "8 of 10 cells have no run, such as ppo independent of CoopPush, continuous"
 

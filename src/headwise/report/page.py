@@ -42,6 +42,7 @@ SECTIONS = (
 _VERDICT_CLASS = {
     Verdict.HOLDS: "holds",
     Verdict.FAILS: "fails",
+    Verdict.ALIKE: "alike",
     Verdict.UNDECIDED: "open",
     Verdict.MISSING: "none",
 }

@@ -6,14 +6,15 @@ difference of differences. A `Finding` is a number with its interval.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, combinations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from headwise.averages import CONFIDENCE
 from headwise.report.cells import Cell, cells_of, read_curves
 from headwise.report.names import FACTORIZATIONS, in_order
 from headwise.report.published import Asked, budget
@@ -53,14 +54,21 @@ class IncompleteError(NotMeasuredError):
     """The store holds a part of it, and what is missing is not missing by chance."""
 
 
-class Finding(NamedTuple):
-    """A number of a sweep with its 95 % interval."""
+@dataclass(frozen=True)
+class Finding:
+    """A number of a sweep with its interval."""
 
-    found: Estimate
+    at: Callable[[float], Estimate]
+    """The number, with an interval of any confidence."""
     unequal: bool
     """Whether runs of unequal steps were set against each other."""
     cells: frozenset[str]
     """The names of the cells that it rests on."""
+
+    @cached_property
+    def found(self) -> Estimate:
+        """The number with its 95 % interval."""
+        return self.at(CONFIDENCE)
 
 
 class Ratios(NamedTuple):
@@ -165,34 +173,31 @@ class Sweep:
 
     def total(self, total: Total) -> Finding:
         """A weighted sum with its interval."""
-        found = self._contrast(total)
-        low, high = found.interval()
-        estimate = Estimate(float(found.value), float(low), float(high))
-        return Finding(estimate, total.unequal, total.cells)
+        return Finding(self._contrast(total).estimate, total.unequal, total.cells)
 
     def lead(self, ours: Where, others: Iterable[Where], by: Sequence[str] = ("task", "view")) -> (
         Finding
     ):  # fmt: skip
         """How far ahead of the best of the others: above zero is ahead of every one."""
         gaps = [self.gap(ours, other, by) for other in others]
-        return _finding(least(list(map(self._contrast, gaps))), gaps)
+        return _finding(partial(least, self._contrasts(gaps)), gaps)
 
     def spread(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> Finding:
         """The distance between the best and the worst of several kinds of cells."""
         gaps = self.gaps(groups, by)
-        return _finding(widest(list(map(self._contrast, gaps))), gaps)
+        return _finding(partial(widest, self._contrasts(gaps)), gaps)
 
     def spreads(self, above: Sequence[Total], below: Sequence[Total]) -> Finding:
         """One such distance over another, from the differences of all pairs of each."""
-        first, second = (list(map(self._contrast, side)) for side in (above, below))
-        return _finding(quotient(first, second), [*above, *below])
+        first, second = self._contrasts(above), self._contrasts(below)
+        return _finding(partial(quotient, first, second), [*above, *below])
 
     def best_return(self, **where: str | tuple[str, ...]) -> Finding:
         """The largest mean return of a cell that meets the conditions, not scaled."""
         self._refuse_partial(("task",), where)
         cells = self._found(where)
         _refuse_unfit(cells)
-        best = largest([contrast([cell.scores]) for cell in cells])
+        best = partial(largest, [contrast([cell.scores]) for cell in cells])
         return Finding(best, False, frozenset(cell.name for cell in cells))
 
     def ratio(self, number: str, ours: Where, theirs: Where) -> Ratios:
@@ -263,6 +268,9 @@ class Sweep:
             Asked(*(_trait(cell, name) for name in Asked._fields)) for cell in self.cells
         )
 
+    def _contrasts(self, totals: Iterable[Total]) -> list[Contrast]:
+        return [self._contrast(total) for total in totals]
+
     def _contrast(self, total: Total) -> Contrast:
         return by_seed(
             [(weight, self._sample(self._by_name[name])) for name, weight in part.items()]
@@ -313,10 +321,10 @@ def _steps(cells: Iterable[Cell]) -> set[int]:
     return {cell.steps for cell in cells}
 
 
-def _finding(found: Estimate, totals: Sequence[Total]) -> Finding:
+def _finding(at: Callable[[float], Estimate], totals: Sequence[Total]) -> Finding:
     """A number that was made of several sums."""
     cells = frozenset(chain.from_iterable(total.cells for total in totals))
-    return Finding(found, any(total.unequal for total in totals), cells)
+    return Finding(at, any(total.unequal for total in totals), cells)
 
 
 def _asked(

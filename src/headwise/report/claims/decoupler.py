@@ -6,15 +6,15 @@ Both presets are asked the same, one line after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import inf
-
-import numpy as np
 
 from headwise.report.claims.ledger import Claim
 from headwise.report.claims.measurement import (
     Evidence,
     Measurement,
     of_difference,
+    of_estimates,
     of_sample,
     of_sums,
     share_of,
@@ -31,7 +31,13 @@ from headwise.report.decoupler import (
 )
 from headwise.report.names import FACTORIZATIONS, PRESETS
 from headwise.report.published import FACTORIAL, SIGNIFICANCE
-from headwise.report.statistics import Estimate, Sample, effect_size, spread_ratio
+from headwise.report.statistics import (
+    Estimate,
+    Sample,
+    effect_size,
+    share_estimate,
+    spread_ratio,
+)
 from headwise.report.store import RunRecord
 from headwise.report.sweep import NotMeasuredError
 
@@ -40,8 +46,8 @@ _FACTORIAL = "Decoupler: factorial"
 _CREDIT = "Decoupler: credit"
 _CROSS = "Decoupler: families"
 ALIKE = 2.0
-"""Within so many points two estimators are alike: the least effect on the final return that the
-paper counts as one of weighting is 2.08 points (QPLEX, range against uniform)."""
+"""The smallest effect of interest, in points of return: within it two things are alike. The least
+that the paper counts as an effect of weighting is 2.08 (QPLEX, range against uniform)."""
 
 
 def decoupler_claims(presets: Sequence[str] = tuple(PRESETS)) -> Iterator[Claim]:
@@ -64,17 +70,10 @@ def _critic_claims(preset: str) -> Iterator[Claim]:
 
     def reached(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
-        reach = np.array([steps_to(run, REACH) < run.steps for run in study.ppo(NOMIX)], float)
-        # Wilson's interval, which is honest about a share of zero.
-        n, z = len(reach), 1.96
-        share, middle = reach.mean(), (reach.mean() + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return Measurement(
-            float(share),
-            max(0.0, float(middle - half)),
-            float(middle + half),
-            n,
-            share_of(list(study.runs)),
+        runs = study.ppo(NOMIX)
+        count = sum(steps_to(run, REACH) < run.steps for run in runs)
+        return of_estimates(
+            partial(share_estimate, count, len(runs)), len(runs), share_of(list(study.runs))
         )
 
     yield Claim(
@@ -122,6 +121,7 @@ def _weighting_claims(preset: str) -> Iterator[Claim]:
             f"{row.difference:+g} (d {row.d:g})",
             f"{METRICS[metric]}, {estimator} minus uniform", low, high,
             _difference(preset, (f, estimator), (f, "uniform"), metric),
+            alike=0.0 if metric == "steps" else ALIKE,
         )  # fmt: skip
     for f, estimator, text in (("vdn", "range", "4.5 to 2.5"), ("qplex", "grad", "2.4 to 1.5")):
         yield Claim(
@@ -134,7 +134,7 @@ def _weighting_claims(preset: str) -> Iterator[Claim]:
             f"equivalent-{f}", _FACTORIAL, preset,
             f"{FACTORIZATIONS[f]}: grad and range are alike for learning.", "|t| < 2.5",
             f"final return, range minus grad; alike means less than {ALIKE:g} points apart",
-            -ALIKE, ALIKE, _difference(preset, (f, "range"), (f, "grad"), "final"),
+            -ALIKE, ALIKE, _difference(preset, (f, "range"), (f, "grad"), "final"), alike=ALIKE,
         )  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def _credit_claims(preset: str) -> Iterator[Claim]:
             f"offline-return-{f}", _CREDIT, preset,
             f"{name}: a critic with an offline buffer costs return.", "degraded",
             "final return, offline minus online", -inf, 0,
-            _credit_gap(preset, f, ("range", "offline"), ("range", "online"), ""),
+            _credit_gap(preset, f, ("range", "offline"), ("range", "online"), ""), alike=ALIKE,
         )  # fmt: skip
 
 
@@ -246,6 +246,7 @@ def _family_claims(preset: str) -> Iterator[Claim]:
             f"helps-{algorithm}", _CROSS, preset,
             f"A factored critic helps {algorithm.upper()}.", "visible in every family",
             "final return, VDN minus shared", 0, inf, _family_gain(preset, algorithm),
+            alike=ALIKE,
         )  # fmt: skip
 
 
@@ -300,7 +301,7 @@ def _difference(
 
 
 def _size(
-    preset: str, ours: Config, theirs: Config, size: Callable[[Sample, Sample], Estimate]
+    preset: str, ours: Config, theirs: Config, size: Callable[..., Estimate]
 ) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
@@ -308,7 +309,11 @@ def _size(
         seeds = min(first.values.size, second.values.size)
         if seeds < 2:
             raise NotMeasuredError("needs two seeds of each")
-        return Measurement(*size(first, second), seeds, share_of(list(study.runs)))
+        return of_estimates(
+            lambda level: size(first, second, confidence=level),
+            seeds,
+            share_of(list(study.runs)),
+        )
 
     return measure
 

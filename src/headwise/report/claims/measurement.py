@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from headwise.averages import CONFIDENCE
 from headwise.report.decoupler import Decoupler, Kind
-from headwise.report.statistics import Group, Sample, by_seed
+from headwise.report.statistics import Estimate, Group, Interval, Sample, by_seed
 from headwise.report.statistics.aggregates import Array
 from headwise.report.store import RunRecord
 from headwise.report.sweep import Finding, NotMeasuredError, Sweep, share_of_budget
@@ -26,6 +28,8 @@ class Measurement:
     """The least share of the paper's environment steps that its runs had."""
     unequal: bool = False
     """Whether it sets runs against each other that had unequal steps."""
+    at: Interval | None = field(default=None, compare=False)
+    """The interval at any confidence; None where there is but the one."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,15 @@ def share_of(runs: list[RunRecord]) -> float:
 
 def of_sums(group: Group, share: float = 1.0) -> Measurement:
     """A weighted sum of means over seeds, those of one seed paired."""
-    found = by_seed([group])
-    low, high = map(float, found.interval())
     seeds = min(runs.values.size for _, runs in group)
-    return Measurement(float(found.value), low, high, seeds, share)
+    return of_estimates(by_seed([group]).estimate, seeds, share)
+
+
+def of_estimates(
+    at: Callable[[float], Estimate], seeds: int, share: float = 1.0, unequal: bool = False
+) -> Measurement:
+    """A number whose interval is known at any confidence."""
+    return Measurement(*at(CONFIDENCE), seeds, share, unequal, lambda level: at(level)[1:])
 
 
 def of_sample(runs: Sample, share: float = 1.0) -> Measurement:
@@ -69,8 +78,7 @@ def of_difference(ours: Sample, theirs: Sample, share: float = 1.0) -> Measureme
 
 def of_finding(finding: Finding, support: tuple[int, float]) -> Measurement:
     """A number of a sweep."""
-    seeds, share = support
-    return Measurement(*finding.found, seeds, share, finding.unequal)
+    return of_estimates(finding.at, *support, finding.unequal)
 
 
 def of_ratios(ratios: Array, share: float = 1.0) -> Measurement:

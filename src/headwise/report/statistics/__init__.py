@@ -28,8 +28,9 @@ from headwise.report.statistics.contrasts import (
     quotient,
     widest,
 )
-from headwise.report.statistics.effects import effect_size, spread_ratio
+from headwise.report.statistics.effects import effect_size, share_estimate, spread_ratio
 from headwise.report.statistics.improvement import probability_of_improvement
+from headwise.report.statistics.levels import Interval, p_of_alike, p_of_range, within
 from headwise.report.statistics.pairing import (
     Group,
     Sample,
@@ -54,6 +55,7 @@ __all__ = [
     "Contrast",
     "Estimate",
     "Group",
+    "Interval",
     "Profile",
     "Sample",
     "by_reference",
@@ -72,6 +74,8 @@ __all__ = [
     "median",
     "min_max",
     "optimality_gap",
+    "p_of_alike",
+    "p_of_range",
     "paired",
     "pairs_needed",
     "performance_profile",
@@ -82,9 +86,11 @@ __all__ = [
     "sample",
     "seeds_needed",
     "seeds_to_settle",
+    "share_estimate",
     "share_seeds",
     "spread_ratio",
     "strata_of",
     "welch",
     "widest",
+    "within",
 ]

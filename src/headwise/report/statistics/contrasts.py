@@ -56,6 +56,10 @@ class Contrast(NamedTuple):
         tail = (1.0 - confidence) / 2.0
         return self.bound(tail), self.bound(1.0 - tail)
 
+    def estimate(self, confidence: float = CONFIDENCE) -> Estimate:
+        """The sum with its interval, where it is a single number."""
+        return Estimate(float(self.value), *map(float, self.interval(confidence)))
+
 
 def contrast(parts: Sequence[ArrayLike], weights: Sequence[float] | None = None) -> Contrast:
     """The weighted sum of the means of sets of runs, (..., n) each; their mean without weights."""

@@ -22,13 +22,21 @@ def effect_size(ours: Sample, theirs: Sample, *, confidence: float = CONFIDENCE)
     return Estimate(float(test.d), *map(float, bounds))
 
 
+def share_estimate(count: int, total: int, confidence: float = CONFIDENCE) -> Estimate:
+    """A share of so many with Wilson's interval, which is honest about a share of zero."""
+    z, share = float(special.ndtri((1.0 + confidence) / 2.0)), count / total
+    middle = (share + z**2 / (2 * total)) / (1 + z**2 / total)
+    half = np.sqrt(share * (1 - share) / total + z**2 / (4 * total**2)) * z / (1 + z**2 / total)
+    return Estimate(share, max(0.0, middle - float(half)), min(1.0, middle + float(half)))
+
+
 def spread_ratio(ours: Sample, theirs: Sample, *, confidence: float = CONFIDENCE) -> Estimate:
     """The standard deviation of ours over that of theirs, with Miller's jackknife interval.
 
     The F test takes runs to be normal, and of skewed ones promises far too much; this does not.
     Miller (1968), https://doi.org/10.1214/aoms/1177698418.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = float(np.divide(ours.values.std(ddof=1), theirs.values.std(ddof=1)))
         if min(ours.values.size, theirs.values.size) < 3:  # left out one, nothing would vary
             return Estimate(value, 0.0, np.inf)
