@@ -189,7 +189,8 @@ def archived(name):
     nothing = [np.nan] * NUM_POINTS
     return [
         Archived(run.id, ROOT, archive.name, run.to_json(), files["result.json"],
-                 {"curve": files.get("curve.json", {}).get("returns", nothing)})
+                 {**files.get("fingerprint.json", {}),
+                  "curve": files.get("curve.json", {}).get("returns", nothing)})
         for run, files in archive.runs
     ]  # fmt: skip
 

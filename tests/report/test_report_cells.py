@@ -10,6 +10,7 @@ import synthetic
 from headwise.report.cells import band, cells_of
 from headwise.report.figures.curves import curve_figures, cut
 from headwise.report.figures.scores import score_figures
+from headwise.report.page import made_on
 from headwise.report.published import SWEEP, Asked, budget
 from headwise.report.store import RunRecord, read_store
 from headwise.report.sweep import (
@@ -19,6 +20,7 @@ from headwise.report.sweep import (
     share_of_budget,
     sweeps_of,
 )
+from headwise.report.tables.claims import machines_table
 from headwise.report.tables.scores import comparison_tables, score_table
 from headwise.study.measures import NUM_POINTS
 
@@ -107,6 +109,66 @@ def test_whatever_tells_runs_apart_tells_their_cells_apart(first, second, apart)
     assert [cell.apart for cell in cells] == apart
     assert len({cell.name for cell in cells}) == 2
     assert sorted(cell.scores.tolist() for cell in cells) == [[1.0] * 3, [9.0] * 3]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [
+        ({"device": "cpu"}, {"device": "cuda:0"}, ["made=cpu", "made=cuda"]),
+        ({"device": "cuda:0"}, {"device": "cuda:1"}, None),
+        (
+            {"device": "cuda", "float32_products": "highest"},
+            {"device": "cuda", "float32_products": "high"},
+            ["made=cuda float32", "made=cuda tf32"],
+        ),
+        (
+            {"device": "cpu"},  # of older runs it is not known, and not taken to be anything
+            {"device": "cpu", "float32_products": "medium"},
+            ["made=cpu", "made=cpu bf16"],
+        ),
+    ],
+)
+def test_runs_of_other_devices_or_products_are_never_pooled(first, second, apart):
+    def run(seed, score, made):
+        config = synthetic.config("Lander", "ppo", "vdn", seed, 9, "hybrid")
+        return RunRecord(f"{score}-{seed}", Path(), "s", config, {"final_return": score}, made)
+
+    runs = [run(s, score, made) for s, score, made in ((0, 1.0, first), (1, 9.0, second))]
+    cells = cells_of(runs)
+    assert [cell.apart for cell in cells] == (apart or [""])
+    assert [cell.scores.tolist() for cell in cells] == ([[1.0], [9.0]] if apart else [[1.0, 9.0]])
+    lent = RunRecord("t", Path(), "costs", runs[0].config, {"update_ms": 2.0}, {"device": "cpu"})
+    assert [cell.number("update_ms") for cell in cells_of(runs, [lent])] == [2.0] * len(cells)
+
+
+def test_what_is_compared_across_devices_says_so(tmp_path):
+    made = {"shared": {"device": "cuda", "float32_products": "high"}, "vdn": {"device": "cpu"},
+            "ar": {"device": "cuda"}}  # fmt: skip
+    runs = [
+        platform_run(f, seed, score + 0.01 * seed)
+        for f, score in (("shared", 0.9), ("vdn", 0.2), ("ar", 0.5))
+        for seed in range(3)
+    ]
+    store = read_store(synthetic.write_store(tmp_path / "store", "s", runs))
+    changed = [replace(run, fingerprint=made[run.factorization]) for run in store]
+    (sweep,) = sweeps_of("s", changed)
+    (table,) = comparison_tables(sweep)
+    said = {row[:2]: ", on unlike devices." in row[-1] for row in table.rows}
+    assert said == {
+        ("PPO shared", "VDN-PPO"): True,
+        ("PPO shared", "PPO AR"): False,  # of unknown products, which may be the same
+        ("VDN-PPO", "PPO AR"): True,
+    }
+    vdn, shared, ar = ({"factorization": f} for f in ("vdn", "shared", "ar"))
+    assert sweep.total(sweep.gap(shared, vdn)).unlike
+    assert not sweep.total(sweep.gap(shared, ar)).unlike
+    assert sweep.lead(shared, [ar, vdn]).unlike
+    whole = replace(store, runs=tuple(changed))
+    assert "(3 on cpu, 3 on cuda, 3 on cuda tf32)" in made_on(whole)
+    assert made_on(store) == ""
+    machines = machines_table([whole])
+    place = machines.columns.index("products")
+    assert [row[place] for row in machines.rows] == ["", "", "tf32"]
 
 
 def test_times_are_lent_to_cells(tmp_path):

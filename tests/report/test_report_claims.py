@@ -127,6 +127,22 @@ def test_a_comparison_at_unequal_steps_is_marked():
     assert note == "at unequal steps; about 20 seeds would settle it"
 
 
+def test_a_comparison_across_devices_is_marked():
+    found = Measurement(2, 1, 3, 5, unlike=True)
+    claim = Claim("k", "g", "", "It is so.", "1", "it", 0.0, math.inf, lambda _: found)
+    assert judge(claim, NOTHING).note == "on unlike devices"
+
+
+def test_runs_of_the_decoupler_on_two_devices_are_not_one_sample(tmp_path):
+    runs = [synthetic.decoupler_run("ppo", "shared", "uniform", seed, 5, labels={"preset": "sound"})
+            for seed in range(4)]  # fmt: skip
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
+    mixed = [replace(r, fingerprint={"device": "cuda" if r.seed else "cpu"}) for r in store]
+    (study,) = decouplers_of("s", mixed)
+    with pytest.raises(NotMeasuredError, match="not one sample: made on cpu and cuda: ppo shared"):
+        study.find(algorithm="ppo", factorization="shared")
+
+
 def test_too_few_seeds_and_too_few_steps_decide_nothing():
     assert verdict(2, 2, 2, seeds=1).verdict == Verdict.UNDECIDED
     assert "needs at least 3 seeds, has 1" in verdict(2, 2, 2, seeds=1).note

@@ -108,17 +108,18 @@ def cells_of(
 ) -> list[Cell]:
     """Runs gathered into cells, in the order of names and not of the folder.
 
-    Only runs whose whole configurations agree are pooled, whatever their labels say; cells that
-    would go by the same name are told apart by the settings in which they differ.
+    Only runs whose whole configurations agree are pooled, whatever their labels say, and only runs
+    of one kind of device and one precision of products; cells that would go by the same name are
+    told apart by the settings in which they differ.
 
     Args:
         runs: The runs.
         timed: Runs that lend their times to the cells.
         failed: Runs that raised; their cells know of them.
     """
-    groups: dict[str, list[RunRecord]] = {}
+    groups: dict[tuple[str, str], list[RunRecord]] = {}
     for run in runs:
-        groups.setdefault(_configuration(run), []).append(run)
+        groups.setdefault((_configuration(run), run.made), []).append(run)
     lent: dict[str, list[RunRecord]] = {}
     for run in timed:
         lent.setdefault(_configuration(run, but="steps"), []).append(run)
@@ -177,7 +178,7 @@ def _cell(
 
 def _differences(cells: Sequence[Cell]) -> list[str]:
     """For each cell, the settings in which they are not all alike; no two get the same text."""
-    settings = [_settings(cell.runs[0].config) for cell in cells]
+    settings = [_settings(cell.runs[0]) for cell in cells]
     exact = [{k: json.dumps(v, sort_keys=True) for k, v in found.items()} for found in settings]
     keys = {key for found in settings for key in found}
     times = Counter(name for _, name in keys)
@@ -195,15 +196,22 @@ def _differences(cells: Sequence[Cell]) -> list[str]:
     return plain if len(set(plain)) == len(plain) else texts(exact)  # as of "1" and 1
 
 
-def _settings(config: dict[str, Any]) -> dict[tuple[str, str], Any]:
+def _settings(run: RunRecord) -> dict[tuple[str, str], Any]:
     """All that a cell's runs share, by the part of the configuration it is in and its name."""
-    found: dict[tuple[str, str], Any] = {}
-    for name, value in config.items():
+    found: dict[tuple[str, str], Any] = {("", "made"): run.made} if run.made else {}
+    for name, value in run.config.items():
         if name in _NESTED:
             found |= {(name, inner): setting for inner, setting in (value or {}).items()}
         elif name not in _NOT_SHARED:
             found["", name] = value
     return found
+
+
+def unlike(cells: Iterable[Cell]) -> bool:
+    """Whether some are known to be of other kinds of device or precisions of products."""
+    first = [cell.runs[0] for cell in cells]
+    known = ({run.device for run in first}, {run.products for run in first})
+    return any(len(kinds - {""}) > 1 for kinds in known)
 
 
 def read_curves(cells: Sequence[Cell]) -> None:

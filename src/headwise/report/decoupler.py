@@ -47,6 +47,11 @@ class Decoupler:
         found = _with(self.runs, traits)
         if not found:
             raise NotMeasuredError(f"no run with {self._words(traits)}")
+        made = sorted({run.made for run in found})
+        if len(made) > 1:
+            raise NotMeasuredError(
+                f"not one sample: made on {' and '.join(made)}: {self._words(traits)}"
+            )
         if len({run.seed for run in found}) < len(found):
             raise NotMeasuredError(f"several configurations of {self._words(traits)}")
         return sorted(found, key=lambda run: run.seed)

@@ -34,6 +34,8 @@ _PLAIN_VIEWS = {
 """What the action of an environment is where no view was asked for."""
 AS_IT_IS = "as it is"
 """The view of environments that are not ours: nothing in the store says what their actions are."""
+_PRODUCTS = {"highest": "float32", "high": "tf32", "medium": "bf16"}
+"""Precisions of matrix products, by torch's words."""
 _NEEDED = ("env", "algorithm", "factorization", "seed", "steps")
 """What a run's configuration cannot be read without."""
 
@@ -83,6 +85,22 @@ class RunRecord:
     def steps(self) -> int:
         """Environment steps of the run."""
         return int(self.config["steps"])
+
+    @property
+    def device(self) -> str:
+        """The kind of device it was trained on; nothing where that is not known."""
+        return str(self.fingerprint.get("device") or "").partition(":")[0]
+
+    @property
+    def products(self) -> str:
+        """The precision of its matrix products; nothing where that is not known."""
+        said = str(self.fingerprint.get("float32_products") or "")
+        return _PRODUCTS.get(said, said)
+
+    @property
+    def made(self) -> str:
+        """What may change a result though it is in no configuration: device and products."""
+        return " ".join(part for part in (self.device, self.products) if part)
 
     @property
     def labels(self) -> dict[str, str]:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, combinations
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from headwise.averages import CONFIDENCE
-from headwise.report.cells import Cell, cells_of, read_curves
+from headwise.report.cells import Cell, cells_of, read_curves, unlike
 from headwise.report.names import FACTORIZATIONS, in_order
 from headwise.report.published import Asked, budget
 from headwise.report.statistics import (
@@ -64,6 +65,8 @@ class Finding:
     """Whether runs of unequal steps were set against each other."""
     cells: frozenset[str]
     """The names of the cells that it rests on."""
+    unlike: bool = False
+    """Whether runs of other devices or products were set against each other."""
 
     @cached_property
     def found(self) -> Estimate:
@@ -165,7 +168,11 @@ class Sweep:
             added(shares(first, 1 / len(common)), shares(second, -1 / len(common)))
             for first, second in common
         ]
-        return Total(apart(parts), any(_steps(first) != _steps(second) for first, second in common))
+        return Total(
+            apart(parts),
+            any(_steps(first) != _steps(second) for first, second in common),
+            any(unlike([*first, *second]) for first, second in common),
+        )
 
     def gaps(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> list[Total]:
         """The differences of all pairs of several kinds of cells."""
@@ -173,7 +180,8 @@ class Sweep:
 
     def total(self, total: Total) -> Finding:
         """A weighted sum with its interval."""
-        return Finding(self._contrast(total).estimate, total.unequal, total.cells)
+        at = self._contrast(total).estimate
+        return Finding(at, total.unequal, total.cells, total.unlike)
 
     def lead(self, ours: Where, others: Iterable[Where], by: Sequence[str] = ("task", "view")) -> (
         Finding
@@ -324,7 +332,8 @@ def _steps(cells: Iterable[Cell]) -> set[int]:
 def _finding(at: Callable[[float], Estimate], totals: Sequence[Total]) -> Finding:
     """A number that was made of several sums."""
     cells = frozenset(chain.from_iterable(total.cells for total in totals))
-    return Finding(at, any(total.unequal for total in totals), cells)
+    unequal, mixed = (any(map(attrgetter(name), totals)) for name in ("unequal", "unlike"))
+    return Finding(at, unequal, cells, mixed)
 
 
 def _asked(

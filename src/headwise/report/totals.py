@@ -18,6 +18,8 @@ class Total:
     """What is compared in one place: the weights of cells, by name. A cell is in one part."""
     unequal: bool = False
     """Whether it sets runs against each other that had unequal steps."""
+    unlike: bool = False
+    """Whether it sets runs against each other of other devices or products."""
 
     @property
     def cells(self) -> frozenset[str]:
@@ -26,7 +28,11 @@ class Total:
 
     def __sub__(self, other: Total) -> Total:
         theirs = ({name: -weight for name, weight in part.items()} for part in other.parts)
-        return Total(apart([*self.parts, *theirs]), self.unequal or other.unequal)
+        return Total(
+            apart([*self.parts, *theirs]),
+            self.unequal or other.unequal,
+            self.unlike or other.unlike,
+        )
 
 
 def shares(cells: Sequence[Cell], weight: float) -> dict[str, float]:

@@ -100,6 +100,7 @@ def judge(claim: Claim, evidence: Evidence) -> Entry:
     short = _joined(
         f"at {found.share:.0%} of the paper's steps" if found.share < 0.95 else "",
         "at unequal steps" if found.unequal else "",
+        "on unlike devices" if found.unlike else "",
     )
     if found.seeds is not None and found.seeds < ENOUGH_SEEDS:
         note = _joined(short, f"needs at least {ENOUGH_SEEDS} seeds, has {found.seeds}")

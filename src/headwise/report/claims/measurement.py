@@ -28,6 +28,8 @@ class Measurement:
     """The least share of the paper's environment steps that its runs had."""
     unequal: bool = False
     """Whether it sets runs against each other that had unequal steps."""
+    unlike: bool = False
+    """Whether it sets runs against each other of other devices or products."""
     at: Interval | None = field(default=None, compare=False)
     """The interval at any confidence; None where there is but the one."""
 
@@ -60,10 +62,14 @@ def of_sums(group: Group, share: float = 1.0) -> Measurement:
 
 
 def of_estimates(
-    at: Callable[[float], Estimate], seeds: int, share: float = 1.0, unequal: bool = False
+    at: Callable[[float], Estimate],
+    seeds: int,
+    share: float = 1.0,
+    unequal: bool = False,
+    unlike: bool = False,
 ) -> Measurement:
     """A number whose interval is known at any confidence."""
-    return Measurement(*at(CONFIDENCE), seeds, share, unequal, lambda level: at(level)[1:])
+    return Measurement(*at(CONFIDENCE), seeds, share, unequal, unlike, lambda c: at(c)[1:])
 
 
 def of_sample(runs: Sample, share: float = 1.0) -> Measurement:
@@ -78,7 +84,7 @@ def of_difference(ours: Sample, theirs: Sample, share: float = 1.0) -> Measureme
 
 def of_finding(finding: Finding, support: tuple[int, float]) -> Measurement:
     """A number of a sweep."""
-    return of_estimates(finding.at, *support, finding.unequal)
+    return of_estimates(finding.at, *support, finding.unequal, finding.unlike)
 
 
 def of_ratios(ratios: Array, share: float = 1.0) -> Measurement:

@@ -42,7 +42,8 @@ def claims_table(entries: Sequence[Entry]) -> Table:
         "lies within the smallest effect of interest (the last column, fixed beforehand), there is "
         f"no meaningful difference. {_corrected(entries)} Runs of less than 30 % of the paper's "
         "steps, or not of all cells that a claim is about, do not count. At unequal steps: the two "
-        "sides had different budgets, as in the paper.",
+        "sides had different budgets, as in the paper. On unlike devices: they were made on other "
+        "kinds of device, or with products of another precision.",
         (
             "claim", "settings", "verdict", "paper", "ours", "95 % interval", "p (Holm)", "seeds",
             "note", "we measure", "true for", "alike within",
@@ -141,13 +142,16 @@ def machines_table(stores: Sequence[StudyRuns]) -> Table:
                 str(packages.get("torch", "")),
                 str(machine.get("processor", "") if isinstance(machine, dict) else machine),
                 str(made.get("device", "")),
+                run.products,
             )
             counts[key] = counts.get(key, 0) + 1
     return Table(
         "machines",
         "Runs",
         "Where the runs were made",
-        "A commit with a + had changed files.",
-        ("study", "headwise", "commit", "torch", "processor", "device", "runs"),
+        "A commit with a + had changed files. Products: the precision of matrix products, which "
+        "rounds results; of older runs it is not known. Runs of other kinds of device or products "
+        "are never one cell; where they are compared, the sentence or the note says so.",
+        ("study", "headwise", "commit", "torch", "processor", "device", "products", "runs"),
         tuple((*key, counts[key]) for key in sorted(counts)),
     )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headwise.report.cells import Cell
+from headwise.report.cells import Cell, unlike
 from headwise.report.claims.ledger import ENOUGH_SEEDS
 from headwise.report.figures.scores import COSTS
 from headwise.report.names import ALGORITHMS, in_order, method_name, slug
@@ -95,7 +95,7 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
                 float(pair.found.p),
                 float(p),
                 settle,
-                f"{word}, at unequal steps." if pair.steps != "equal" else f"{word}.",
+                ", ".join([word, *pair.reserves]) + ".",
             )
         )
     yield Table(
@@ -105,6 +105,8 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
         "The mean difference over the tasks that both have: paired by seed on each task, summed "
         f"over tasks by Satterthwaite. Score: {sweep.scale}. p (Holm) is corrected for all "
         f"{len(rows)} comparisons of the table and decides, with {ENOUGH_SEEDS} seeds at least. "
+        "On unlike devices: on some task the two sides were made on other kinds of device, or with "
+        "products of another precision. "
         "Seeds to settle, where it does not: with how many the same test at the level of all "
         "comparisons would show a difference as large as this, with power 0.8.",
         (
@@ -161,6 +163,14 @@ class _Pair(NamedTuple):
     """Whether runs were equally long."""
     incomplete: str
     """Which runs have no score; the others are no fair sample."""
+    unlike: bool
+    """Whether some were made on other devices or with other products."""
+
+    @property
+    def reserves(self) -> list[str]:
+        """What a reader should bear in mind."""
+        unequal = ["at unequal steps"] if self.steps != "equal" else []
+        return unequal + (["on unlike devices"] if self.unlike else [])
 
 
 def _pair(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> _Pair | None:
@@ -184,4 +194,5 @@ def _pair(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> _Pair |
     )
     seeds = min(cell.scores.size for pair in pairs for cell in pair)
     unequal = (f"{o.steps:,} and {t.steps:,}" for o, t in pairs if o.steps != t.steps)
-    return _Pair(found, seeds, len(pairs), next(unequal, "equal"), incomplete)
+    mixed = any(map(unlike, pairs))
+    return _Pair(found, seeds, len(pairs), next(unequal, "equal"), incomplete, mixed)
