@@ -189,7 +189,8 @@ def archived(name):
     nothing = [np.nan] * NUM_POINTS
     return [
         Archived(run.id, ROOT, archive.name, run.to_json(), files["result.json"],
-                 {"curve": files.get("curve.json", {}).get("returns", nothing)})
+                 {**files.get("fingerprint.json", {}),
+                  "curve": files.get("curve.json", {}).get("returns", nothing)})
         for run, files in archive.runs
     ]  # fmt: skip
 
@@ -198,8 +199,13 @@ def test_the_ledger_of_the_sweep_is_that_of_the_archives():
     sweeps = sweeps_of("paper", archived("paper.parquet"), archived("costs.parquet"))
     evidence = Evidence((), tuple(sweeps))
     made = claims_table(ledger(all_claims(evidence), evidence))
+    made = list(csv.DictReader(to_csv(made).splitlines()))
     kept = [row for row in rows_of("claims.csv") if row["settings"] == "paper"]
-    assert list(csv.DictReader(to_csv(made).splitlines())) == kept
+    # Corrected for the tests of the sweep alone it is less than for those of the decoupler, too.
+    pairs = [(one.pop("p (Holm)"), all_.pop("p (Holm)"))
+             for one, all_ in zip(made, kept, strict=True)]  # fmt: skip
+    assert made == kept
+    assert all(one == all_ == "" or float(one) <= float(all_) for one, all_ in pairs)
 
 
 def test_the_page_has_the_same_ledger():
@@ -221,8 +227,8 @@ def said(value):
 def test_what_holds_is_what_the_ledger_says():
     text = (ROOT / "docs" / "what-holds.md").read_text()
     parts = dict(zip(
-        ("holds", "does not hold", "undecided"),
-        re.split(r"^## ", text, flags=re.M)[1:4], strict=True,
+        ("holds", "does not hold", "no meaningful difference", "undecided"),
+        re.split(r"^## ", text, flags=re.M)[1:5], strict=True,
     ))  # fmt: skip
     rows = rows_of("claims.csv")
     for row in rows:
@@ -237,12 +243,17 @@ def test_what_holds_is_what_the_ledger_says():
     words = " ".join(text.split())
     of = Counter(row["verdict"] for row in rows)
     said_of_all = f"of {len(rows)} claims {of['holds']} hold, {of['does not hold']} do not"
+    said_of_all += f", of {of['no meaningful difference']} there is no meaningful difference"
     assert f"{said_of_all}, and {of['undecided']} are undecided" in words
+    tested = [row for row in rows if row["p (Holm)"] and row["verdict"] != "undecided"]
+    firm = sum(float(row["p (Holm)"]) < 0.05 for row in tested)
+    assert f"{firm} of the {len(tested)} verdicts that rest on a test" in words
     of = Counter((row["settings"], row["verdict"]) for row in rows)
-    holds, undecided = (
+    holds, alike, undecided = (
         [of[preset, verdict] for preset in ("as published", "sound")]
-        for verdict in ("holds", "undecided")
+        for verdict in ("holds", "no meaningful difference", "undecided")
     )
+    assert f"for {alike[0]} and {alike[1]} there is no meaningful difference" in words
     assert f"claims {holds[0]} hold with the published settings and {holds[1]} with" in words
     assert f"{sum(undecided)} of 106 verdicts, {undecided[0]} with" in words
     assert f"and {undecided[1]} with the sound ones" in words

@@ -1,5 +1,6 @@
 """Cells, learning curves, and sweeps, with numbers by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +10,18 @@ import synthetic
 from headwise.report.cells import band, cells_of
 from headwise.report.figures.curves import curve_figures, cut
 from headwise.report.figures.scores import score_figures
-from headwise.report.published import budget
+from headwise.report.page import made_on
+from headwise.report.published import SWEEP, Asked, budget
 from headwise.report.store import RunRecord, read_store
 from headwise.report.sweep import (
+    IncompleteError,
     NotMeasuredError,
     SeveralConfigurationsError,
     share_of_budget,
     sweeps_of,
 )
-from headwise.report.tables.scores import comparison_tables
+from headwise.report.tables.claims import machines_table
+from headwise.report.tables.scores import comparison_tables, score_table
 from headwise.study.measures import NUM_POINTS
 
 
@@ -105,6 +109,66 @@ def test_whatever_tells_runs_apart_tells_their_cells_apart(first, second, apart)
     assert [cell.apart for cell in cells] == apart
     assert len({cell.name for cell in cells}) == 2
     assert sorted(cell.scores.tolist() for cell in cells) == [[1.0] * 3, [9.0] * 3]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [
+        ({"device": "cpu"}, {"device": "cuda:0"}, ["made=cpu", "made=cuda"]),
+        ({"device": "cuda:0"}, {"device": "cuda:1"}, None),
+        (
+            {"device": "cuda", "float32_products": "highest"},
+            {"device": "cuda", "float32_products": "high"},
+            ["made=cuda float32", "made=cuda tf32"],
+        ),
+        (
+            {"device": "cpu"},  # of older runs it is not known, and not taken to be anything
+            {"device": "cpu", "float32_products": "medium"},
+            ["made=cpu", "made=cpu bf16"],
+        ),
+    ],
+)
+def test_runs_of_other_devices_or_products_are_never_pooled(first, second, apart):
+    def run(seed, score, made):
+        config = synthetic.config("Lander", "ppo", "vdn", seed, 9, "hybrid")
+        return RunRecord(f"{score}-{seed}", Path(), "s", config, {"final_return": score}, made)
+
+    runs = [run(s, score, made) for s, score, made in ((0, 1.0, first), (1, 9.0, second))]
+    cells = cells_of(runs)
+    assert [cell.apart for cell in cells] == (apart or [""])
+    assert [cell.scores.tolist() for cell in cells] == ([[1.0], [9.0]] if apart else [[1.0, 9.0]])
+    lent = RunRecord("t", Path(), "costs", runs[0].config, {"update_ms": 2.0}, {"device": "cpu"})
+    assert [cell.number("update_ms") for cell in cells_of(runs, [lent])] == [2.0] * len(cells)
+
+
+def test_what_is_compared_across_devices_says_so(tmp_path):
+    made = {"shared": {"device": "cuda", "float32_products": "high"}, "vdn": {"device": "cpu"},
+            "ar": {"device": "cuda"}}  # fmt: skip
+    runs = [
+        platform_run(f, seed, score + 0.01 * seed)
+        for f, score in (("shared", 0.9), ("vdn", 0.2), ("ar", 0.5))
+        for seed in range(3)
+    ]
+    store = read_store(synthetic.write_store(tmp_path / "store", "s", runs))
+    changed = [replace(run, fingerprint=made[run.factorization]) for run in store]
+    (sweep,) = sweeps_of("s", changed)
+    (table,) = comparison_tables(sweep)
+    said = {row[:2]: ", on unlike devices." in row[-1] for row in table.rows}
+    assert said == {
+        ("PPO shared", "VDN-PPO"): True,
+        ("PPO shared", "PPO AR"): False,  # of unknown products, which may be the same
+        ("VDN-PPO", "PPO AR"): True,
+    }
+    vdn, shared, ar = ({"factorization": f} for f in ("vdn", "shared", "ar"))
+    assert sweep.total(sweep.gap(shared, vdn)).unlike
+    assert not sweep.total(sweep.gap(shared, ar)).unlike
+    assert sweep.lead(shared, [ar, vdn]).unlike
+    whole = replace(store, runs=tuple(changed))
+    assert "(3 on cpu, 3 on cuda, 3 on cuda tf32)" in made_on(whole)
+    assert made_on(store) == ""
+    machines = machines_table([whole])
+    place = machines.columns.index("products")
+    assert [row[place] for row in machines.rows] == ["", "", "tf32"]
 
 
 def test_times_are_lent_to_cells(tmp_path):
@@ -353,6 +417,12 @@ def test_what_is_not_there_is_said(sweep):
         sweep.gap({"factorization": "ar"}, {"factorization": "vdn", "view": "hybrid"})
 
 
+def test_the_papers_sweep_has_220_cells():
+    assert len(SWEEP) == len(set(SWEEP)) == 220
+    of_each = {(c.view, c.algorithm, c.factorization) for c in SWEEP}
+    assert of_each == set(synthetic.cells())
+
+
 def test_budgets_of_the_paper(sweep):
     assert budget("CoopPush", "hybrid", "ppo") == 3_000_000
     assert budget("Platform", "discrete", "sac") == 200_000
@@ -361,9 +431,87 @@ def test_budgets_of_the_paper(sweep):
 
 
 def test_scales_by_reference_where_all_tasks_have_one(sweep):
-    assert sweep.has_references
     assert sweep.scaled(sweep.cells[0], np.array([0.14723]))[0] == pytest.approx(0.0)
-    assert "random play" in sweep.scale
+    assert sweep.scale == "0 is random play, 1 the best policy known"
+
+
+def test_a_task_without_reference_scores_does_not_move_the_others(tmp_path):
+    config, *others = platform_run("shared", 0, 0.14723)
+    own = {**config, "env": "Robot-v0", "labels": {"environment": "robot"}}
+    sweep = sweep_of(tmp_path, [(config, *others), (own, *others)])
+    platform, robot = sweep.cells
+    assert sweep.scaled(platform, platform.scores)[0] == pytest.approx(0.0)
+    assert sweep.scaled(robot, robot.scores)[0] == pytest.approx(0.14723)  # from 0 to 1
+    assert sweep.scale.startswith("0 is random play, 1 the best policy known; on robot, where")
+
+
+def test_runs_without_a_score_do_not_vanish(tmp_path):
+    config, *others = platform_run("vdn", 3, 0.2)
+    silent = (config, *others[:-1], {"final_return": None, "update_ms": 1.0})
+    failed, *_ = platform_run("vdn", 4, 0.2)
+    runs = [
+        platform_run(f, seed, score + 0.01 * seed)
+        for f, score, seeds in (("shared", 0.9, 5), ("vdn", 0.2, 3))
+        for seed in range(seeds)
+    ]
+    folder = synthetic.write_store(tmp_path / "store", "s", [*runs, silent], failed=[failed])
+    store = read_store(folder)
+    (sweep,) = sweeps_of("s", store, failed=store.failed)
+    said = "of 5 runs of Platform/discrete/ppo/vdn 1 failed and 1 ended no episode"
+    assert [cell.incomplete for cell in sweep.cells] == ["", said]
+    (table,) = comparison_tables(sweep)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["in a word"], row["seeds to settle"]) == (f"Incomplete: {said}.", None)
+    scores = score_table("s", cells_of(store, failed=store.failed))
+    rows = [dict(zip(scores.columns, row, strict=True)) for row in scores.rows]
+    assert [(row["seeds"], row["no score"]) for row in rows] == [(5, 0), (3, 2)]
+    vdn, shared = {"factorization": "vdn"}, {"factorization": "shared"}
+    assert sweep.mean(**shared).cells == {"Platform/discrete/ppo/shared"}
+    for judged in (
+        lambda: sweep.mean(**vdn),
+        lambda: sweep.gap(shared, vdn),
+        lambda: sweep.best_return(**vdn),
+        lambda: sweep.ratio("update_ms", shared, vdn),
+    ):
+        with pytest.raises(IncompleteError, match=said):
+            judged()
+
+
+def test_a_method_of_which_no_episode_ended_on_a_task_is_not_averaged_without_it(tmp_path):
+    runs = [
+        platform_run("vdn", seed, 0.5, view=view)
+        for seed in range(3)
+        for view in ("discrete", "hybrid")
+    ]
+    runs = [(c, e, m, {} if c["view"] == "hybrid" else r) for c, e, m, r in runs]
+    sweep = sweep_of(tmp_path, runs)
+    with pytest.raises(IncompleteError, match="hybrid/ppo/vdn 3 ended no episode"):
+        sweep.mean(factorization="vdn")
+
+
+def test_what_is_asked_for_and_not_there_is_not_averaged_without(tmp_path):
+    runs = [
+        platform_run(f, seed, 0.5, view=view)
+        for seed in range(3)
+        for f in ("vdn", "shared")
+        for view in ("discrete", "hybrid")
+        if (f, view) != ("shared", "hybrid")
+    ]
+    whole = [
+        Asked("Platform", "dependent", view, "ppo", f)
+        for view in ("discrete", "hybrid")
+        for f in ("vdn", "shared")
+    ]
+    sweep = replace(sweep_of(tmp_path, runs), asked=tuple(whole))
+    vdn, shared = {"factorization": "vdn"}, {"factorization": "shared"}
+    assert len(sweep.mean(**vdn).cells) == 2
+    assert len(sweep.gap(vdn | {"view": "discrete"}, shared).cells) == 2
+    missing = "1 of 4 cells have no run, such as ppo shared of Platform, hybrid"
+    for asked in (lambda: sweep.gap(vdn, shared), lambda: sweep.ratio("update_ms", vdn, shared)):
+        with pytest.raises(IncompleteError, match=missing):
+            asked()
+    with pytest.raises(IncompleteError, match="1 of 2 cells"):
+        sweep.mean(**shared)
 
 
 def test_cells_without_a_curve_are_not_drawn(sweep):

@@ -11,20 +11,91 @@ import synthetic
 
 from headwise.report.claims import Claim, Evidence, Measurement, Verdict, all_claims, judge, ledger
 from headwise.report.claims.decoupler import decoupler_claims
-from headwise.report.claims.measurement import of_difference, of_samples
+from headwise.report.claims.measurement import of_difference, of_estimates, of_sample
 from headwise.report.decoupler import decouplers_of, last_third, steps_to
 from headwise.report.figures.decoupler import decoupler_figures
+from headwise.report.statistics import Contrast, sample
 from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError, sweeps_of
+from headwise.report.tables.claims import claims_table
+from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.write import gather
 
 NOTHING = Evidence((), ())
 
 
-def verdict(value, low, high, seeds=5, share=1.0, only="", unequal=False, allowed=(0.0, math.inf)):
-    found = Measurement(value, low, high, seeds, share, only, unequal)
+def verdict(value, low, high, seeds=5, share=1.0, unequal=False, allowed=(0.0, math.inf)):
+    found = Measurement(value, low, high, seeds, share, unequal)
     claim = Claim("k", "g", "", "It is so.", "1", "it", *allowed, lambda _: found)
     return judge(claim, NOTHING)
+
+
+def of_error(value, error, allowed=(0.0, math.inf), alike=0.0, key="k", df=1e9):
+    """The claim that a number lies in a range, of which a standard error is known."""
+    found = Contrast(np.array(value), np.array(error), np.array(df))
+    return Claim(key, "g", "", "It is so.", "1", "it", *allowed,
+                 lambda _: of_estimates(found.estimate, 5), alike)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "allowed", "expected"),
+    [
+        # the 90 % interval is 1.645 errors to either side, the 95 % interval 1.960
+        (0.01, 0.02, (0.0, math.inf), Verdict.ALIKE),
+        (0.01, 0.025, (0.0, math.inf), Verdict.UNDECIDED),  # up to 0.051
+        (-0.01, 0.02, (0.0, math.inf), Verdict.ALIKE),
+        (-0.01, 0.02, (-math.inf, 0.02), Verdict.ALIKE),
+        (0.1, 0.01, (0.0, math.inf), Verdict.HOLDS),
+        (0.03, 0.01, (0.0, math.inf), Verdict.HOLDS),  # a difference, if a small one
+        (-0.03, 0.01, (0.0, math.inf), Verdict.FAILS),
+        (0.0, 0.029, (-0.05, 0.05), Verdict.HOLDS),  # 0.048, where 95 % have 0.057
+        (0.0, 0.031, (-0.05, 0.05), Verdict.UNDECIDED),
+        (0.1, 0.02, (-0.05, 0.05), Verdict.FAILS),
+    ],
+)
+def test_no_meaningful_difference_is_shown_by_two_one_sided_tests(value, error, allowed, expected):
+    entry = judge(of_error(value, error, allowed, alike=0.05), NOTHING)
+    assert entry.verdict == expected
+    assert judge(of_error(value, error, allowed), NOTHING).verdict != Verdict.ALIKE
+    small = expected in (Verdict.HOLDS, Verdict.FAILS) and 0.0 in allowed and abs(value) < 0.05
+    assert ("less than 0.05 apart" in entry.note) == small
+
+
+def test_p_values_are_of_the_test_that_gave_the_verdict():
+    # 1.96 errors off the border, and 2.5 within the smallest effect
+    assert judge(of_error(1.96, 1.0), NOTHING).p == pytest.approx(0.05, rel=1e-3)
+    assert judge(of_error(-1.96, 1.0), NOTHING).p == pytest.approx(0.05, rel=1e-3)
+    assert judge(of_error(1.0, 1.0), NOTHING).p == pytest.approx(0.3173, rel=1e-3)
+    assert judge(of_error(3.0, 1.0, (0.0, 4.96)), NOTHING).p == pytest.approx(0.05, rel=1e-3)
+    assert judge(of_error(99.0, 1.0), NOTHING).p == 1e-12
+    alike = judge(of_error(0.5, 1.0, alike=3.0), NOTHING)
+    assert alike.verdict == Verdict.ALIKE
+    assert alike.p == pytest.approx(0.00621, rel=1e-2)  # of being below 3
+    assert alike.others == pytest.approx((0.6171,), rel=1e-3)  # of being above 0
+    assert math.isnan(verdict(2, 1, 3).p)  # a range over tasks is no test
+
+
+def test_the_ledger_corrects_for_all_tests_that_were_made():
+    claims = [of_error(1.96, 1.0, key="a"), of_error(5.0, 1.0, key="b"),
+              of_error(0.0, 1.0, alike=1.0, key="c")]  # fmt: skip
+    first, second, third = ledger(claims, NOTHING)
+    assert first.adjusted == pytest.approx(3 * 0.05, rel=1e-3)  # four tests, one is smaller
+    assert second.adjusted == pytest.approx(4 * second.p)
+    assert third.adjusted == 1.0
+    table = claims_table([first, second, third])
+    row = dict(zip(table.columns, table.rows[2], strict=True))
+    assert (row["alike within"], row["p (Holm)"]) == (1.0, 1.0)
+    assert "for all 4 tests of this table" in table.caption
+    assert "by it 1 of the 2 verdicts of tests stay" in table.caption
+
+
+def test_every_difference_has_its_smallest_effect_and_nothing_else_has(everything):
+    for claim in all_claims(everything):
+        words = claim.quantity.split(";")[0]
+        is_one = (" minus " in words or words.startswith("lead")) and "correlation" not in words
+        of_points = claim.group.startswith("Decoupler")
+        is_one &= not words.startswith(("Steps", "best minus")) and claim.key != "critic-gain"
+        assert claim.alike == (is_one and (2.0 if of_points else 0.05)), claim.key
 
 
 def test_a_verdict_follows_from_the_interval():
@@ -56,6 +127,22 @@ def test_a_comparison_at_unequal_steps_is_marked():
     assert note == "at unequal steps; about 20 seeds would settle it"
 
 
+def test_a_comparison_across_devices_is_marked():
+    found = Measurement(2, 1, 3, 5, unlike=True)
+    claim = Claim("k", "g", "", "It is so.", "1", "it", 0.0, math.inf, lambda _: found)
+    assert judge(claim, NOTHING).note == "on unlike devices"
+
+
+def test_runs_of_the_decoupler_on_two_devices_are_not_one_sample(tmp_path):
+    runs = [synthetic.decoupler_run("ppo", "shared", "uniform", seed, 5, labels={"preset": "sound"})
+            for seed in range(4)]  # fmt: skip
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
+    mixed = [replace(r, fingerprint={"device": "cuda" if r.seed else "cpu"}) for r in store]
+    (study,) = decouplers_of("s", mixed)
+    with pytest.raises(NotMeasuredError, match="not one sample: made on cpu and cuda: ppo shared"):
+        study.find(algorithm="ppo", factorization="shared")
+
+
 def test_too_few_seeds_and_too_few_steps_decide_nothing():
     assert verdict(2, 2, 2, seeds=1).verdict == Verdict.UNDECIDED
     assert "needs at least 3 seeds, has 1" in verdict(2, 2, 2, seeds=1).note
@@ -63,8 +150,6 @@ def test_too_few_seeds_and_too_few_steps_decide_nothing():
     assert (short.verdict, short.note) == (Verdict.MISSING, "so far at 1.0% of the paper's steps")
     assert verdict(2, 1, 3, share=0.5).verdict == Verdict.HOLDS
     assert "50%" in verdict(2, 1, 3, share=0.5).note
-    part = verdict(2, 1, 3, only="on 1 of 5 environments")
-    assert (part.verdict, part.note) == (Verdict.MISSING, "so far on 1 of 5 environments")
 
 
 def test_without_runs_the_paper_is_not_asked():
@@ -88,10 +173,34 @@ def test_every_claim_is_a_sentence_with_the_papers_number_and_its_own_name(every
 
 def test_means_and_differences_have_students_interval():
     # mean 2, sd 1, three seeds: 2 +- 4.303 / sqrt(3)
-    found = of_samples(np.array([1.0, 2.0, 3.0]))
+    found = of_sample(sample([1.0, 2.0, 3.0], range(3)))
     assert (found.low, found.high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
-    assert of_samples(np.array([1.0])).high == math.inf
-    assert of_difference(np.array([1.0]), np.array([3.0])).value == -2.0
+    assert of_sample(sample([1.0], [0])).high == math.inf
+    assert of_difference(sample([1.0], [0]), sample([3.0], [0])).value == -2.0
+
+
+def test_runs_of_one_seed_are_paired_and_others_are_not():
+    """Differences 1, 2 and 3, mean 2, sd 1; the sides themselves spread ten times as widely."""
+    ours = sample([11.0, 22.0, 33.0], [0, 1, 2])
+    paired = of_difference(ours, sample([10.0, 20.0, 30.0], [0, 1, 2]))
+    assert (paired.low, paired.high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
+    assert of_difference(ours, sample([30.0, 10.0, 20.0], [2, 0, 1])) == paired  # by seed
+    apart = of_difference(ours, sample([10.0, 20.0, 30.0], [3, 4, 5]))
+    assert apart.low < 2 - 20
+
+
+def test_two_mixers_are_not_one_sample(tmp_path):
+    """That one is ahead of the other by 40 is no noise of what they gain over no mixing."""
+    runs = [
+        synthetic.decoupler_run("ppo", f, "uniform", seed, final, labels={"preset": "sound"})
+        for f, final in (("shared", 5), ("vdn", 60), ("qplex", 100)) for seed in range(4)
+    ]  # fmt: skip
+    evidence = gather([read_store(synthetic.write_store(tmp_path / "s", "s", runs))])
+    entries = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    gain = entries["critic-gain"].measurement
+    assert gain.value == pytest.approx(75, abs=3)
+    assert gain.high - gain.low < 10  # as one sample 35
+    assert gain.seeds == 4
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +358,73 @@ def test_a_thin_or_doubled_cell_is_a_matter_of_the_claims_that_it_enters(everyth
     assert {doubled[key][0] for key in refused} == {Verdict.MISSING}
 
 
+def test_a_part_of_a_sweep_judges_nothing_that_needs_the_rest(everything):
+    """A whole DQN and a whole SAC do not make claims about PPO on one environment its own."""
+    (sweep,) = everything.sweeps
+    runs = [run for cell in sweep.cells for run in cell.runs]
+    kept = [run for run in runs if run.algorithm != "ppo" or run.task == "platform"]
+
+    def judged(some):
+        evidence = Evidence((), tuple(sweeps_of("paper", some)))
+        return {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+
+    whole, part = judged(runs), judged(kept)
+    changed = {key for key in whole if part[key].verdict is Verdict.MISSING}
+    about_ppo = {key for key in whole if "ppo" in key}
+    compared = {"ar-best", "joint-alike", "sac-continuous-best", "cost-trade-off"}
+    costs = {key for key in whole if key.startswith("cost-")}
+    assert changed == about_ppo | compared | costs
+    assert Verdict.MISSING not in {entry.verdict for entry in whole.values()}
+    note = part["ppo-continuous-stable"].note
+    assert note == "8 of 10 cells have no run, such as ppo independent of CoopPush, continuous"
+
+
+def test_a_method_that_crashed_is_not_judged_by_the_seeds_that_did_not(everything):
+    (sweep,) = everything.sweeps
+    cell = {"task": "platform", "view": "hybrid", "algorithm": "dqn", "factorization": "qplex"}
+    (old,) = sweep.where(**cell)
+    lost = replace(old.runs[0], id="x", config={**old.runs[0].config, "seed": 9}, result={})
+    runs = [run for c in sweep.cells for run in c.runs]
+    evidence = Evidence((), tuple(sweeps_of("paper", runs, failed=[lost])))
+    entries = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    entry = entries["dqn-qplex-no-gain"]
+    said = "of 4 runs of platform/hybrid/dqn/qplex 1 failed"
+    assert (entry.verdict, entry.note) == (Verdict.MISSING, said)
+    assert entries["dqn-ar-best"].note == said
+    assert entries["ppo-vdn-best"].verdict != Verdict.MISSING
+
+
+def test_a_decoupler_run_that_failed_is_missed(tmp_path):
+    runs = [synthetic.decoupler_run("ppo", f, "uniform", seed, 80, labels={"preset": "sound"})
+            for f in ("shared", "vdn") for seed in range(4)]  # fmt: skip
+    failed, *_ = synthetic.decoupler_run("ppo", "vdn", "uniform", 4, 80,
+                                         labels={"preset": "sound"})  # fmt: skip
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs, failed=[failed]))
+    evidence = gather([store])
+    entries = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    assert entries["final-vdn-uniform"].verdict == Verdict.MISSING
+    assert entries["final-vdn-uniform"].note.startswith("of 5 runs with ppo vdn uniform online")
+    assert entries["nomix-final"].verdict != Verdict.MISSING
+    (study,) = evidence.decouplers
+    main, tests = decoupler_tables(study)
+    assert [row[1] for row in main.rows] == [4, 4]  # what is there is shown, and not compared
+    assert tests.rows == ()
+
+
+def test_whether_a_run_reached_a_return_is_a_matter_of_its_own_steps(tmp_path):
+    """One reaches 50 at its 60,000th step, the others never, and the first of them is short."""
+    runs = [
+        synthetic.decoupler_run(
+            "ppo", "shared", "uniform", seed, 5, steps, labels={"preset": "sound"}
+        )
+        for seed, steps in enumerate((50_000, 100_000, 100_000))
+    ]
+    runs[1][3]["steps_to_50"] = 60_000
+    evidence = gather([read_store(synthetic.write_store(tmp_path / "s", "s", runs))])
+    entries = {e.claim.key: e for e in ledger(all_claims(evidence), evidence)}
+    assert entries["nomix-never"].measurement.value == pytest.approx(1 / 3)
+
+
 def test_costs_of_runs_cut_short_are_those_of_the_claims_that_they_enter(everything):
     (sweep,) = everything.sweeps
     cell = {"task": "platform", "view": "discrete", "algorithm": "ppo", "factorization": "joint"}
@@ -274,7 +450,7 @@ def test_not_to_differ_is_not_to_be_alike(tmp_path):
         runs = [
             synthetic.decoupler_run("ppo", "vdn", estimator, seed, 85 + spread * (seed - 2),
                                     labels={"preset": "sound"})
-            for estimator in ("range", "grad") for seed in range(5)
+            for estimator, spread in (("range", spread), ("grad", -spread)) for seed in range(5)
         ]  # fmt: skip
         evidence = gather([read_store(synthetic.write_store(tmp_path / name, name, runs))])
         (entry,) = (

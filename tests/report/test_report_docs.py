@@ -16,7 +16,7 @@ def test_statistics(capsys):
     (code,) = examples("statistics.md")
     names = {}
     exec(code, names)
-    assert capsys.readouterr().out == "0.55 [0.505, 0.595]\n0.8125 [0.5625, 1]\n"
+    assert capsys.readouterr().out == "0.55 [0.5024, 0.5976]\n0.8125 [0.5625, 1]\n"
     assert names["st"].seeds_needed(difference=0.05, sd_ours=0.06, sd_theirs=0.06) == 24
 
 

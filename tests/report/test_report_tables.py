@@ -9,7 +9,7 @@ import synthetic
 
 from headwise.report.cells import cells_of
 from headwise.report.decoupler import decouplers_of
-from headwise.report.statistics import welch
+from headwise.report.statistics import contrast, paired
 from headwise.report.store import read_store
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.decoupler import decoupler_tables
@@ -51,7 +51,7 @@ def test_the_factorial_table_has_the_papers_numbers_beside_ours(tmp_path):
         "QPLEX uniform", "QPLEX grad", "QPLEX range",
     ]  # fmt: skip
     row = dict(zip(main.columns, main.rows[1], strict=True))
-    values = study.metric(("vdn", "uniform"), "final")
+    values = study.metric(("vdn", "uniform"), "final").values
     assert row["Final return"] == f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"
     assert main.rows[1][3] == "82.3 ± 4.5"
     assert main.rows[0][-2:] == (None, None)  # no heads to tell apart, neither ours nor theirs
@@ -60,7 +60,7 @@ def test_the_factorial_table_has_the_papers_numbers_beside_ours(tmp_path):
     entry = dict(zip(tests.columns, tests.rows[3], strict=True))
     assert entry["comparison"] == "VDN grad minus VDN uniform"
     ours, theirs = (study.metric(("vdn", e), "final") for e in ("grad", "uniform"))
-    assert entry["p"] == pytest.approx(float(welch(ours, theirs).p))
+    assert entry["p"] == pytest.approx(float(paired(ours.values, theirs.values).p))
     assert entry["p (Holm)"] >= entry["p"]
     assert entry["paper's difference"] == 3.04
     assert entry["paper's d"] == 0.77
@@ -88,6 +88,13 @@ def test_scores_and_comparisons(tmp_path):
     assert (pair["tasks"], pair["seeds"]) == (6, 4)
     assert pair["difference"] == pytest.approx(0.5 - 0.8, abs=0.1)
     assert pair["in a word"] == "PPO AR is better than PPO shared."
+    # by seed on each task, then over tasks: the mean difference is that of the means of tasks
+    ours, theirs = (sweep.where(algorithm="ppo", factorization=f) for f in ("shared", "ar"))
+    gaps = [sweep.scaled(a, a.scores) - sweep.scaled(b, b.scores)
+            for a, b in zip(ours, theirs, strict=True)]  # fmt: skip
+    assert pair["difference"] == pytest.approx(np.mean(gaps))
+    low, high = contrast(gaps).interval()
+    assert pair["95 % interval"] == f"[{text_of(float(low))}, {text_of(float(high))}]"
 
 
 def test_seeds_to_settle_are_never_fewer_than_did_not(tmp_path):

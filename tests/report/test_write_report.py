@@ -101,12 +101,13 @@ def test_times_from_another_folder(tmp_path):
     def store(name, steps, **result):
         runs = [
             (
-                synthetic.config(env, "ppo", f, seed, steps, env_settings=settings,
+                synthetic.config(env, "ppo", f, seed, steps, view, env_settings=settings,
                                  labels={"environment": label}),
                 ([steps], [1.0]), {}, result,
             )
             for label, (env, settings, *_) in synthetic.ENVIRONMENTS.items()
-            for f in ("vdn", "ar")
+            for f in ("vdn", "ar", "shared")
+            for view in synthetic.VIEWS
             for seed in range(3)
         ]  # fmt: skip
         return synthetic.write_store(tmp_path / name, name, runs)

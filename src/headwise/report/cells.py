@@ -43,6 +43,8 @@ class Cell:
     timed: tuple[RunRecord, ...] = ()
     """Runs elsewhere that differ in seed and steps alone, whose times count instead of its own:
     times are compared between cells, so all should be of one machine and one size of population."""
+    failed: tuple[RunRecord, ...] = ()
+    """Runs of the same configuration that raised."""
 
     @property
     def steps(self) -> int:
@@ -66,6 +68,24 @@ class Cell:
         """The seeds of the scores."""
         return np.array([run.seed for run in self.runs if np.isfinite(run.score)], dtype=np.int64)
 
+    @property
+    def unscored(self) -> int:
+        """How many runs have no score: they failed, or no episode of theirs ended."""
+        return len(self.failed) + len(self.runs) - self.scores.size
+
+    @property
+    def incomplete(self) -> str:
+        """Why its scores say nothing of the configuration; empty where all runs have one.
+
+        Runs without a score are not missing by chance: those that are left may be the lucky ones.
+        """
+        if not self.unscored:
+            return ""
+        total, silent = len(self.runs) + len(self.failed), self.unscored - len(self.failed)
+        words = [f"{len(self.failed)} failed"] if self.failed else []
+        words += [f"{silent} ended no episode"] if silent else []
+        return f"of {total} runs of {self.name} {' and '.join(words)}"
+
     @cached_property
     def curves(self) -> Array:
         """The learning curve of every run, (runs, points), over equal shares of the steps."""
@@ -81,24 +101,37 @@ class Cell:
         return float("nan")
 
 
-def cells_of(runs: Iterable[RunRecord], timed: Iterable[RunRecord] = ()) -> list[Cell]:
+def cells_of(
+    runs: Iterable[RunRecord],
+    timed: Iterable[RunRecord] = (),
+    failed: Iterable[RunRecord] = (),
+) -> list[Cell]:
     """Runs gathered into cells, in the order of names and not of the folder.
 
-    Only runs whose whole configurations agree are pooled, whatever their labels say; cells that
-    would go by the same name are told apart by the settings in which they differ.
+    Only runs whose whole configurations agree are pooled, whatever their labels say, and only runs
+    of one kind of device and one precision of products; cells that would go by the same name are
+    told apart by the settings in which they differ.
 
     Args:
         runs: The runs.
         timed: Runs that lend their times to the cells.
+        failed: Runs that raised; their cells know of them.
     """
-    groups: dict[str, list[RunRecord]] = {}
+    groups: dict[tuple[str, str], list[RunRecord]] = {}
     for run in runs:
-        groups.setdefault(_configuration(run), []).append(run)
+        groups.setdefault((_configuration(run), run.made), []).append(run)
     lent: dict[str, list[RunRecord]] = {}
     for run in timed:
         lent.setdefault(_configuration(run, but="steps"), []).append(run)
+    lost: dict[str, list[RunRecord]] = {}
+    for run in failed:
+        lost.setdefault(_configuration(run), []).append(run)
     cells = [
-        _cell(group, lent.get(_configuration(group[0], but="steps"), ()))
+        _cell(
+            group,
+            lent.get(_configuration(group[0], but="steps"), ()),
+            lost.get(_configuration(group[0]), ()),
+        )
         for group in groups.values()
     ]
     for name in sorted({cell.name for cell in cells}):
@@ -127,7 +160,9 @@ def _configuration(run: RunRecord, but: str = "") -> str:
     return json.dumps(kept, sort_keys=True)
 
 
-def _cell(runs: Sequence[RunRecord], timed: Sequence[RunRecord]) -> Cell:
+def _cell(
+    runs: Sequence[RunRecord], timed: Sequence[RunRecord], failed: Sequence[RunRecord]
+) -> Cell:
     first = runs[0]
     return Cell(
         first.task,
@@ -137,12 +172,13 @@ def _cell(runs: Sequence[RunRecord], timed: Sequence[RunRecord]) -> Cell:
         first.variant,
         tuple(sorted(runs, key=lambda run: run.seed)),
         timed=tuple(timed),
+        failed=tuple(failed),
     )
 
 
 def _differences(cells: Sequence[Cell]) -> list[str]:
     """For each cell, the settings in which they are not all alike; no two get the same text."""
-    settings = [_settings(cell.runs[0].config) for cell in cells]
+    settings = [_settings(cell.runs[0]) for cell in cells]
     exact = [{k: json.dumps(v, sort_keys=True) for k, v in found.items()} for found in settings]
     keys = {key for found in settings for key in found}
     times = Counter(name for _, name in keys)
@@ -160,15 +196,22 @@ def _differences(cells: Sequence[Cell]) -> list[str]:
     return plain if len(set(plain)) == len(plain) else texts(exact)  # as of "1" and 1
 
 
-def _settings(config: dict[str, Any]) -> dict[tuple[str, str], Any]:
+def _settings(run: RunRecord) -> dict[tuple[str, str], Any]:
     """All that a cell's runs share, by the part of the configuration it is in and its name."""
-    found: dict[tuple[str, str], Any] = {}
-    for name, value in config.items():
+    found: dict[tuple[str, str], Any] = {("", "made"): run.made} if run.made else {}
+    for name, value in run.config.items():
         if name in _NESTED:
             found |= {(name, inner): setting for inner, setting in (value or {}).items()}
         elif name not in _NOT_SHARED:
             found["", name] = value
     return found
+
+
+def unlike(cells: Iterable[Cell]) -> bool:
+    """Whether some are known to be of other kinds of device or precisions of products."""
+    first = [cell.runs[0] for cell in cells]
+    known = ({run.device for run in first}, {run.products for run in first})
+    return any(len(kinds - {""}) > 1 for kinds in known)
 
 
 def read_curves(cells: Sequence[Cell]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from headwise.report.names import PRESETS, in_order
+from headwise.report.statistics import Sample, sample
 from headwise.report.statistics.aggregates import Array
 from headwise.report.store import RunRecord
-from headwise.report.sweep import NotMeasuredError
+from headwise.report.sweep import IncompleteError, NotMeasuredError
 from headwise.study.measures import smoothed
 
 ENV = "ContextualDecoupler"
@@ -30,6 +31,8 @@ class Decoupler:
     kind: Kind
     preset: str
     runs: tuple[RunRecord, ...]
+    failed: tuple[RunRecord, ...] = ()
+    """Runs that raised."""
 
     @property
     def title(self) -> str:
@@ -41,20 +44,31 @@ class Decoupler:
 
         Runs that depart from the paper are found only if `change` asks for them.
         """
-        traits.setdefault("change", "")
-        found = [
-            run
-            for run in self.runs
-            if all(getattr(run, name) == value for name, value in traits.items())
-        ]
-        words = " ".join(str(value) for value in traits.values() if value)
+        found = _with(self.runs, traits)
         if not found:
-            raise NotMeasuredError(f"no run with {words} ({self.title or self.study})")
-        if len({run.seed for run in found}) < len(found):
+            raise NotMeasuredError(f"no run with {self._words(traits)}")
+        made = sorted({run.made for run in found})
+        if len(made) > 1:
             raise NotMeasuredError(
-                f"several configurations of {words} ({self.title or self.study})"
+                f"not one sample: made on {' and '.join(made)}: {self._words(traits)}"
             )
+        if len({run.seed for run in found}) < len(found):
+            raise NotMeasuredError(f"several configurations of {self._words(traits)}")
         return sorted(found, key=lambda run: run.seed)
+
+    def whole(self, **traits: object) -> list[RunRecord]:
+        """The same, where none failed: what is left of others may be the lucky ones."""
+        found, failed = self.find(**traits), _with(self.failed, traits)
+        if failed:
+            total = len(found) + len(failed)
+            raise IncompleteError(
+                f"of {total} runs with {self._words(traits)} {len(failed)} failed"
+            )
+        return found
+
+    def _words(self, traits: Mapping[str, object]) -> str:
+        words = " ".join(str(value) for value in traits.values() if value)
+        return f"{words} ({self.title or self.study})"
 
     def configs(self) -> list[Config]:
         """The factorizations and estimators that PPO ran with, in the order of the paper."""
@@ -64,20 +78,38 @@ class Decoupler:
         estimators = in_order((second for _, second in pairs), ("", "uniform", "grad", "range"))
         return [(f, e) for f in factors for e in estimators if (f, e) in pairs]
 
-    def metric(self, config: Config, name: str) -> Array:
-        """A metric of every seed of a PPO configuration: final, auc, steps or ratio."""
+    def ppo(self, config: Config) -> list[RunRecord]:
+        """The runs of a PPO configuration, none of which failed."""
         factorization, estimator = config
-        runs = self.find(
+        return self.whole(
             algorithm="ppo", factorization=factorization, estimator=estimator, critic="online"
         )
-        values = np.array([measure(run, name) for run in runs])
-        values = np.asarray(values[np.isfinite(values)], dtype=np.float64)
-        if not values.size:
-            raise NotMeasuredError(f"{METRICS[name]} of {' '.join(config)} was not logged")
-        return values
+
+    def metric(self, config: Config, name: str) -> Sample:
+        """A metric of every seed of a PPO configuration: final, auc, steps or ratio."""
+        words = f"{METRICS[name]} of {' '.join(config)}"
+        return all_of(self.ppo(config), lambda run: measure(run, name), words)
 
 
-def decouplers_of(study: str, runs: Sequence[RunRecord]) -> list[Decoupler]:
+def all_of(runs: Sequence[RunRecord], number: Callable[[RunRecord], float], what: str) -> Sample:
+    """A number of runs, all of which must have it: what some lack is not missing by chance."""
+    found = sample([number(run) for run in runs], [run.seed for run in runs])
+    if not found.values.size:
+        raise NotMeasuredError(f"{what} was not logged")
+    if found.values.size < len(runs):
+        missing = len(runs) - found.values.size
+        raise IncompleteError(f"{what}: {missing} of {len(runs)} runs have none")
+    return found
+
+
+def _with(runs: Iterable[RunRecord], traits: Mapping[str, object]) -> list[RunRecord]:
+    wanted = {"change": "", **traits}
+    return [run for run in runs if all(getattr(run, k) == value for k, value in wanted.items())]
+
+
+def decouplers_of(
+    study: str, runs: Sequence[RunRecord], failed: Sequence[RunRecord] = ()
+) -> list[Decoupler]:
     """The decoupler studies among the runs of one store."""
     mine = [run for run in runs if run.env == ENV]
     if not mine:
@@ -86,7 +118,12 @@ def decouplers_of(study: str, runs: Sequence[RunRecord]) -> list[Decoupler]:
     presets = in_order((run.preset for run in mine if run.preset), PRESETS) or [""]
     # Presets differ in PPO alone; a run without one belongs to all of them.
     return [
-        Decoupler(study, kind, preset, tuple(run for run in mine if run.preset in (preset, "")))
+        Decoupler(
+            study,
+            kind,
+            preset,
+            *(tuple(r for r in some if r.preset in (preset, "")) for some in (mine, failed)),
+        )
         for preset in presets
     ]
 

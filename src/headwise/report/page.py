@@ -7,6 +7,7 @@ every report for the few kinds of figure that there are.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from importlib.metadata import version
@@ -42,6 +43,7 @@ SECTIONS = (
 _VERDICT_CLASS = {
     Verdict.HOLDS: "holds",
     Verdict.FAILS: "fails",
+    Verdict.ALIKE: "alike",
     Verdict.UNDECIDED: "open",
     Verdict.MISSING: "none",
 }
@@ -147,9 +149,22 @@ def _tiles(stores: Sequence[StudyRuns], entries: Sequence[Entry]) -> str:
 def _notice(stores: Sequence[StudyRuns]) -> str:
     """What a reader must know first: that there is nothing yet, or that runs are left out."""
     lines = [f"Of {store.name}: {text}." for store in stores for text in left_out(store)]
+    lines += [f"Of {store.name}: {text}." for store in stores if (text := made_on(store))]
     if not any(store.runs for store in stores):
         lines.append("No run has finished yet.")
     return "".join(f'<p class="missing">{escape(line)}</p>' for line in lines)
+
+
+def made_on(store: StudyRuns) -> str:
+    """On what kinds of device the runs of a store were made; nothing if all were made alike."""
+    counts = Counter(run.made or "not known" for run in store)
+    if len(counts) < 2:
+        return ""
+    kinds = ", ".join(f"{count:,} on {made}" for made, count in sorted(counts.items()))
+    return (
+        f"runs were made on several kinds of device or with products of several precisions ({kinds}"
+        "); no cell mixes them, and comparisons that do say so"
+    )
 
 
 def left_out(store: StudyRuns) -> list[str]:

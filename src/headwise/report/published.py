@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
+
 DECOUPLER_STEPS = 100_000
 
 
@@ -55,6 +57,45 @@ SIGNIFICANCE: dict[tuple[str, str, str], Significance] = {
     ("qplex", "range", "steps"): Significance(-5656, -3.62, -1.28),
 }
 """Table "Significance of the variance-reduction effect", by factorization, estimator, metric."""
+
+TASKS = (
+    {"env": "CoopPush"},
+    {"env": "HybridShoot", "mode": "dependent"},
+    {"env": "HybridShoot", "mode": "independent"},
+    {"env": "Lander"},
+    {"env": "Platform"},
+)
+"""The environments of the sweep."""
+
+
+class Asked(NamedTuple):
+    """A cell that a claim may need."""
+
+    env: str
+    mode: str
+    """Of HybridShoot; the other environments have but one."""
+    view: str
+    algorithm: str
+    factorization: str
+
+
+def _has(view: str, algorithm: str, factorization: str) -> bool:
+    if factorization == "joint":  # of options alone
+        return view == "discrete"
+    if algorithm == "sac":  # over numbers its critics see the whole action: nothing is to be summed
+        return factorization != "qplex" and (factorization, view) != ("vdn", "continuous")
+    return True
+
+
+SWEEP = tuple(
+    Asked(task["env"], task.get("mode", "dependent"), view, algorithm, factorization)
+    for task in TASKS
+    for view in VIEWS
+    for algorithm in ALGORITHMS
+    for factorization in FACTORIZATIONS
+    if _has(view, algorithm, factorization)
+)
+"""The 220 cells of the sweep."""
 
 _BUDGETS: dict[str, dict[str, tuple[int, int]]] = {
     "CoopPush": {

@@ -35,6 +35,10 @@ _PLAIN_VIEWS = {
 """What the action of an environment is where no view was asked for."""
 AS_IT_IS = "as it is"
 """The view of environments that are not ours: nothing in the store says what their actions are."""
+_NEEDED = ("env", "algorithm", "factorization", "seed", "steps")
+"""What a run's configuration cannot be read without."""
+_PRODUCTS = {"highest": "float32", "high": "tf32", "medium": "bf16"}
+"""Precisions of matrix products, by torch's words."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,22 @@ class RunRecord:
     def steps(self) -> int:
         """Environment steps of the run."""
         return int(self.config["steps"])
+
+    @property
+    def device(self) -> str:
+        """The kind of device it was trained on; nothing where that is not known."""
+        return str(self.fingerprint.get("device") or "").partition(":")[0]
+
+    @property
+    def products(self) -> str:
+        """The precision of its matrix products; nothing where that is not known."""
+        said = str(self.fingerprint.get("float32_products") or "")
+        return _PRODUCTS.get(said, said)
+
+    @property
+    def made(self) -> str:
+        """What may change a result though it is in no configuration: device and products."""
+        return " ".join(part for part in (self.device, self.products) if part)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -174,8 +194,16 @@ class Failure:
     """A run that raised."""
 
     id: str
+    folder: Path
     config: dict[str, Any]
     error: dict[str, Any]
+
+    @property
+    def run(self) -> RunRecord | None:
+        """The run without any number; None if it failed before it was known what it was."""
+        if any(name not in self.config for name in _NEEDED):
+            return None
+        return RunRecord(self.id, self.folder, "", self.config, {})
 
     @property
     def task(self) -> str:
@@ -213,6 +241,11 @@ class StudyRuns:
     def num_planned(self) -> int:
         """How many runs are, or are to be, looked at."""
         return len(self.plan.union(run.id for run in self.runs))
+
+    @property
+    def failed(self) -> list[RunRecord]:
+        """The runs that raised, without any number."""
+        return [failure.run for failure in self.failures if failure.run is not None]
 
     def __iter__(self) -> Iterator[RunRecord]:
         return iter(self.runs)

@@ -6,30 +6,36 @@ difference of differences. A `Finding` is a number with its interval.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, combinations, compress
+from functools import cached_property, partial
+from itertools import chain, combinations
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from headwise.report.cells import Cell, cells_of, read_curves
+from headwise.averages import CONFIDENCE
+from headwise.report.cells import Cell, cells_of, read_curves, unlike
 from headwise.report.names import FACTORIZATIONS, in_order
-from headwise.report.published import budget
+from headwise.report.published import Asked, budget
 from headwise.report.statistics import (
     Contrast,
     Estimate,
+    Sample,
     by_reference,
+    by_seed,
     contrast,
     largest,
     least,
     min_max,
     quotient,
+    sample,
     widest,
 )
 from headwise.report.statistics.aggregates import Array
 from headwise.report.store import RunRecord
+from headwise.report.totals import Total, added, apart, shares
 
 Where: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Conditions on cells: task, env, view, algorithm, factorization, mode, apart."""
@@ -45,36 +51,27 @@ class SeveralConfigurationsError(NotMeasuredError):
     """The store holds it more than once, and does not say which of them is meant."""
 
 
+class IncompleteError(NotMeasuredError):
+    """The store holds a part of it, and what is missing is not missing by chance."""
+
+
 @dataclass(frozen=True)
-class Total:
-    """A weighted sum of mean scores."""
+class Finding:
+    """A number of a sweep with its interval."""
 
-    weights: Mapping[str, float]
-    """Of cells, by name."""
-    unequal: bool = False
-    """Whether it sets runs against each other that had unequal steps."""
-
-    @property
-    def cells(self) -> frozenset[str]:
-        """The names of the cells that it is a sum of."""
-        return frozenset(name for name, weight in self.weights.items() if weight)
-
-    def __sub__(self, other: Total) -> Total:
-        names = {**self.weights, **other.weights}
-        return Total(
-            {name: self.weights.get(name, 0.0) - other.weights.get(name, 0.0) for name in names},
-            self.unequal or other.unequal,
-        )
-
-
-class Finding(NamedTuple):
-    """A number of a sweep with its 95 % interval."""
-
-    found: Estimate
+    at: Callable[[float], Estimate]
+    """The number, with an interval of any confidence."""
     unequal: bool
     """Whether runs of unequal steps were set against each other."""
     cells: frozenset[str]
     """The names of the cells that it rests on."""
+    unlike: bool = False
+    """Whether runs of other devices or products were set against each other."""
+
+    @cached_property
+    def found(self) -> Estimate:
+        """The number with its 95 % interval."""
+        return self.at(CONFIDENCE)
 
 
 class Ratios(NamedTuple):
@@ -92,6 +89,8 @@ class Sweep:
     study: str
     variant: str
     cells: tuple[Cell, ...]
+    asked: tuple[Asked, ...] = ()
+    """The cells that it would have if it were whole, as far as anybody knows."""
 
     @property
     def title(self) -> str:
@@ -118,25 +117,22 @@ class Sweep:
             found[task] = (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)
         return found
 
-    @cached_property
-    def has_references(self) -> bool:
-        """Whether every task has reference scores."""
-        return all(_by_reference(cell, np.zeros(1)) is not None for cell in self.cells)
-
     @property
     def scale(self) -> str:
         """What the scale of `scaled` is, for captions."""
-        if self.has_references:
-            return "0 is random play, 1 the best policy known"
-        return "0 and 1 are the lowest and the highest point of any learning curve on the task here"
+        known = "0 is random play, 1 the best policy known"
+        without = {c.task for c in self.cells if _by_reference(c, np.zeros(1)) is None}
+        if not without:
+            return known
+        range_ = "0 and 1 are the lowest and the highest point of any learning curve on the task"
+        if without == set(self.tasks):
+            return f"{range_} here"
+        return f"{known}; on {', '.join(sorted(without))}, where these are not known, {range_} here"
 
     def scaled(self, cell: Cell, values: Array) -> Array:
-        """Returns of a cell on the common scale: by reference scores where all tasks have them."""
-        if self.has_references:
-            scaled = _by_reference(cell, values)
-            assert scaled is not None
-            return scaled
-        return self.min_max(cell, values)
+        """Returns of a cell on the common scale: by reference scores where its task has them."""
+        scaled = _by_reference(cell, values)
+        return self.min_max(cell, values) if scaled is None else scaled
 
     def min_max(self, cell: Cell, values: Array) -> Array:
         """Returns of a cell on the paper's scale."""
@@ -158,17 +154,25 @@ class Sweep:
 
     def mean(self, by: Sequence[str] = ("task", "view"), **where: str | tuple[str, ...]) -> Total:
         """The mean of the cells that meet the conditions; cells alike in `by` count as one."""
+        self._refuse_partial(by, where)
         groups = list(self._groups(by, where).values())
-        _refuse_several(chain.from_iterable(groups))
-        return _mean(groups)
+        _refuse_unfit(chain.from_iterable(groups))
+        return Total(tuple(shares(cells, 1 / len(groups)) for cells in groups))
 
     def gap(self, ours: Where, theirs: Where, by: Sequence[str] = ("task", "view")) -> Total:
         """The mean difference of two kinds of cells over what both have in common."""
         common = self._common(ours, theirs, by)
         if not common:
             raise NotMeasuredError("no task has both sides")
-        gap = _mean([first for first, _ in common]) - _mean([second for _, second in common])
-        return Total(gap.weights, any(_steps(first) != _steps(second) for first, second in common))
+        parts = [
+            added(shares(first, 1 / len(common)), shares(second, -1 / len(common)))
+            for first, second in common
+        ]
+        return Total(
+            apart(parts),
+            any(_steps(first) != _steps(second) for first, second in common),
+            any(unlike([*first, *second]) for first, second in common),
+        )
 
     def gaps(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> list[Total]:
         """The differences of all pairs of several kinds of cells."""
@@ -176,33 +180,32 @@ class Sweep:
 
     def total(self, total: Total) -> Finding:
         """A weighted sum with its interval."""
-        found = self._contrast(total)
-        low, high = found.interval()
-        estimate = Estimate(float(found.value), float(low), float(high))
-        return Finding(estimate, total.unequal, total.cells)
+        at = self._contrast(total).estimate
+        return Finding(at, total.unequal, total.cells, total.unlike)
 
     def lead(self, ours: Where, others: Iterable[Where], by: Sequence[str] = ("task", "view")) -> (
         Finding
     ):  # fmt: skip
         """How far ahead of the best of the others: above zero is ahead of every one."""
         gaps = [self.gap(ours, other, by) for other in others]
-        return _finding(least(list(map(self._contrast, gaps))), gaps)
+        return _finding(partial(least, self._contrasts(gaps)), gaps)
 
     def spread(self, groups: Iterable[Where], by: Sequence[str] = ("task", "view")) -> Finding:
         """The distance between the best and the worst of several kinds of cells."""
         gaps = self.gaps(groups, by)
-        return _finding(widest(list(map(self._contrast, gaps))), gaps)
+        return _finding(partial(widest, self._contrasts(gaps)), gaps)
 
     def spreads(self, above: Sequence[Total], below: Sequence[Total]) -> Finding:
         """One such distance over another, from the differences of all pairs of each."""
-        first, second = (list(map(self._contrast, side)) for side in (above, below))
-        return _finding(quotient(first, second), [*above, *below])
+        first, second = self._contrasts(above), self._contrasts(below)
+        return _finding(partial(quotient, first, second), [*above, *below])
 
     def best_return(self, **where: str | tuple[str, ...]) -> Finding:
         """The largest mean return of a cell that meets the conditions, not scaled."""
+        self._refuse_partial(("task",), where)
         cells = self._found(where)
-        _refuse_several(cells)
-        best = largest([contrast([cell.scores]) for cell in cells])
+        _refuse_unfit(cells)
+        best = partial(largest, [contrast([cell.scores]) for cell in cells])
         return Finding(best, False, frozenset(cell.name for cell in cells))
 
     def ratio(self, number: str, ours: Where, theirs: Where) -> Ratios:
@@ -212,8 +215,9 @@ class Sweep:
         known = np.isfinite(ratios)
         if not known.any():
             raise NotMeasuredError(f"no run has {number}")
-        cells = (cell for pair in compress(pairs, known) for cell in pair)
-        return Ratios(ratios[known], frozenset(cell.name for cell in cells))
+        if not known.all():
+            raise IncompleteError(f"{number} is known of {known.sum()} of {known.size} comparisons")
+        return Ratios(ratios, frozenset(cell.name for pair in pairs for cell in pair))
 
     def pairs(self, ours: Where, theirs: Where) -> list[tuple[Cell, Cell]]:
         """The cells of two methods, side by side for each task and view that both have."""
@@ -231,7 +235,7 @@ class Sweep:
         return {cell.name: cell for cell in self.cells}
 
     def _found(self, where: Where) -> list[Cell]:
-        cells = self.where(**where)
+        cells = self.every(**where)
         if not cells:
             raise NotMeasuredError(f"no run with {_words(where)}")
         return cells
@@ -240,9 +244,10 @@ class Sweep:
         self, ours: Where, theirs: Where, by: Sequence[str]
     ) -> list[tuple[list[Cell], list[Cell]]]:
         """The cells of both sides, wherever both have some that are alike in `by`."""
+        self._refuse_partial(by, ours, theirs)
         first, second = self._groups(by, ours), self._groups(by, theirs)
         common = [(first[key], second[key]) for key in first if key in second]
-        _refuse_several(cell for sides in common for side in sides for cell in side)
+        _refuse_unfit(cell for sides in common for side in sides for cell in side)
         return common
 
     def _groups(self, by: Sequence[str], where: Where) -> dict[tuple[str, ...], list[Cell]]:
@@ -251,11 +256,37 @@ class Sweep:
             groups.setdefault(tuple(_trait(cell, name) for name in by), []).append(cell)
         return groups
 
+    def _refuse_partial(self, by: Sequence[str], *sides: Where) -> None:
+        """Raises if cells are asked for, wherever all sides should have some, that are not here."""
+        groups = [_asked(self.asked, by, where) for where in sides]
+        keys = set.intersection(*(set(group) for group in groups))
+        needed = {cell for group in groups for key in keys for cell in group[key]}
+        missing = sorted(needed - self._there)
+        if missing:
+            first = missing[0]
+            mode = f" ({first.mode})" if first.env == "HybridShoot" else ""
+            raise IncompleteError(
+                f"{len(missing)} of {len(needed)} cells have no run, such as {first.algorithm} "
+                f"{first.factorization} of {first.env}{mode}, {first.view}"
+            )
+
+    @cached_property
+    def _there(self) -> frozenset[Asked]:
+        return frozenset(
+            Asked(*(_trait(cell, name) for name in Asked._fields)) for cell in self.cells
+        )
+
+    def _contrasts(self, totals: Iterable[Total]) -> list[Contrast]:
+        return [self._contrast(total) for total in totals]
+
     def _contrast(self, total: Total) -> Contrast:
-        weights = {name: weight for name, weight in total.weights.items() if weight}
-        cells = [self._by_name[name] for name in weights]
-        scores = [self.min_max(cell, cell.scores) for cell in cells]
-        return contrast(scores, list(weights.values()))
+        return by_seed(
+            [(weight, self._sample(self._by_name[name])) for name, weight in part.items()]
+            for part in total.parts
+        )
+
+    def _sample(self, cell: Cell) -> Sample:
+        return sample(self.min_max(cell, cell.scores), cell.seeds)
 
 
 def methods_of(cells: Iterable[Cell]) -> list[Method]:
@@ -266,7 +297,10 @@ def methods_of(cells: Iterable[Cell]) -> list[Method]:
 
 
 def sweeps_of(
-    study: str, runs: Iterable[RunRecord], timed: Sequence[RunRecord] = ()
+    study: str,
+    runs: Iterable[RunRecord],
+    timed: Sequence[RunRecord] = (),
+    failed: Sequence[RunRecord] = (),
 ) -> list[Sweep]:
     """The sweeps of a study: one for each set of labels that its runs carry.
 
@@ -274,11 +308,15 @@ def sweeps_of(
         study: Its name.
         runs: Its runs.
         timed: Runs that lend their times to the cells.
+        failed: Runs that raised.
     """
     variants: dict[str, list[RunRecord]] = {}
     for run in runs:
         variants.setdefault(run.variant, []).append(run)
-    return [Sweep(study, name, tuple(cells_of(variants[name], timed))) for name in sorted(variants)]
+    return [
+        Sweep(study, name, tuple(cells_of(variants[name], timed, failed)))
+        for name in sorted(variants)
+    ]
 
 
 def share_of_budget(run: RunRecord) -> float:
@@ -287,31 +325,38 @@ def share_of_budget(run: RunRecord) -> float:
     return 1.0 if published is None else run.steps / published
 
 
-def _mean(groups: Sequence[Sequence[Cell]]) -> Total:
-    """The mean over groups of the mean over a group's cells."""
-    weights: dict[str, float] = {}
-    for cells in groups:
-        for cell in cells:
-            share = 1.0 / (len(groups) * len(cells))
-            weights[cell.name] = weights.get(cell.name, 0.0) + share
-    return Total(weights)
-
-
 def _steps(cells: Iterable[Cell]) -> set[int]:
     return {cell.steps for cell in cells}
 
 
-def _finding(found: Estimate, totals: Sequence[Total]) -> Finding:
+def _finding(at: Callable[[float], Estimate], totals: Sequence[Total]) -> Finding:
     """A number that was made of several sums."""
     cells = frozenset(chain.from_iterable(total.cells for total in totals))
-    return Finding(found, any(total.unequal for total in totals), cells)
+    unequal, mixed = (any(map(attrgetter(name), totals)) for name in ("unequal", "unlike"))
+    return Finding(at, unequal, cells, mixed)
 
 
-def _refuse_several(cells: Iterable[Cell]) -> None:
-    """Raises if some of the cells would go by one name but for their settings."""
+def _asked(
+    cells: Iterable[Asked], by: Sequence[str], where: Where
+) -> dict[tuple[str, ...], list[Asked]]:
+    """The cells that meet conditions, by what they are alike in."""
+    groups: dict[tuple[str, ...], list[Asked]] = {}
+    for cell in cells:
+        if all(getattr(cell, name) in _several(value) for name, value in where.items()):
+            traits = ((cell.env, cell.mode) if n == "task" else (getattr(cell, n),) for n in by)
+            groups.setdefault(tuple(chain.from_iterable(traits)), []).append(cell)
+    return groups
+
+
+def _refuse_unfit(cells: Iterable[Cell]) -> None:
+    """Raises if some of the cells would go by one name but for their settings, or lack scores."""
+    cells = list(cells)
     names = {cell.name.removesuffix(f"/{cell.apart}") for cell in cells if cell.apart}
     if names:
         raise SeveralConfigurationsError(f"several configurations of {min(names)}")
+    for cell in cells:
+        if cell.incomplete:
+            raise IncompleteError(cell.incomplete)
 
 
 def _lone_scores(cell: Cell) -> Array:
@@ -336,10 +381,11 @@ def _trait(cell: Cell, name: str) -> str:
 
 
 def _meets(cell: Cell, conditions: Where) -> bool:
-    return all(
-        _trait(cell, name) in ((value,) if isinstance(value, str) else value)
-        for name, value in conditions.items()
-    )
+    return all(_trait(cell, name) in _several(value) for name, value in conditions.items())
+
+
+def _several(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
 
 
 def _words(where: Where) -> str:

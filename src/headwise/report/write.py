@@ -111,9 +111,9 @@ def gather(stores: Iterable[StudyRuns], timed: Sequence[RunRecord] = ()) -> Evid
     decouplers, sweeps = [], []
     for store in stores:
         if all(run.env == ENV for run in store):
-            decouplers += decouplers_of(store.name, store.runs)
+            decouplers += decouplers_of(store.name, store.runs, store.failed)
         else:
-            sweeps += sweeps_of(store.name, store.runs, timed)
+            sweeps += sweeps_of(store.name, store.runs, timed, store.failed)
     return Evidence(tuple(decouplers), tuple(sweeps))
 
 
@@ -154,7 +154,7 @@ def _tables(
         yield from cost_table(sweep)
     for store in stores:
         if store.runs:
-            yield score_table(store.name, cells_of(store.runs))
+            yield score_table(store.name, cells_of(store.runs, failed=store.failed))
     yield runs_table(stores)
     failures = failures_table(stores)
     if failures is not None:

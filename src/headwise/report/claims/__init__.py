@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headwise.report.claims.cost import cost_claims
 from headwise.report.claims.decoupler import decoupler_claims
 from headwise.report.claims.ledger import Claim, Entry, Verdict, judge, ledger
 from headwise.report.claims.measurement import Evidence, Measurement
 from headwise.report.claims.sweep import is_the_papers, sweep_claims
 from headwise.report.names import PRESETS
+from headwise.report.published import SWEEP
 
 __all__ = ["Claim", "Entry", "Evidence", "Measurement", "Verdict", "all_claims", "judge", "ledger"]
 
@@ -21,5 +24,6 @@ def all_claims(evidence: Evidence) -> list[Claim]:
     presets = {study.preset for study in evidence.decouplers}
     claims = list(decoupler_claims([preset for preset in PRESETS if preset in presets]))
     for sweep in filter(is_the_papers, evidence.sweeps):
-        claims += [*sweep_claims(sweep), *cost_claims(sweep)]
+        whole = replace(sweep, asked=SWEEP)
+        claims += [*sweep_claims(whole), *cost_claims(whole)]
     return claims

@@ -11,7 +11,14 @@ import numpy as np
 from headwise.report.claims.ledger import Claim
 from headwise.report.claims.measurement import Evidence, Measurement, of_ratios
 from headwise.report.names import ALGORITHMS
-from headwise.report.sweep import NotMeasuredError, Ratios, SeveralConfigurationsError, Sweep, Where
+from headwise.report.sweep import (
+    IncompleteError,
+    NotMeasuredError,
+    Ratios,
+    SeveralConfigurationsError,
+    Sweep,
+    Where,
+)
 
 _GROUP = "Compute"
 
@@ -75,7 +82,7 @@ def _of_all_families(sweep: Sweep, number: str, ours: str, theirs: str) -> Ratio
         first, second = ({"algorithm": algorithm, "factorization": f} for f in (ours, theirs))
         try:
             found.append(sweep.ratio(number, first, second))
-        except SeveralConfigurationsError:
+        except (SeveralConfigurationsError, IncompleteError):
             raise  # that family is there, and may not be left out without a word
         except NotMeasuredError:
             continue
@@ -93,7 +100,8 @@ def _trade_offs(sweep: Sweep) -> Ratios:
     ratios: list[float] = []
     names: set[str] = set()
     for algorithm in ALGORITHMS:
-        kinds = {c.factorization for c in sweep.where(algorithm=algorithm)}
+        asked = {cell.factorization for cell in sweep.asked if cell.algorithm == algorithm}
+        kinds = asked | {c.factorization for c in sweep.every(algorithm=algorithm)}
         camp = kinds & {"shared", "vdn"}
         rivals = []
         for other in sorted(kinds - camp):
@@ -111,11 +119,18 @@ def _trade_offs(sweep: Sweep) -> Ratios:
 def _rate(sweep: Sweep, algorithm: str, ours: str, theirs: str) -> list[tuple[float, set[str]]]:
     """How many times the score per millisecond, and of which cells; nothing if it is not known."""
     first, second = ({"algorithm": algorithm, "factorization": f} for f in (ours, theirs))
-    pairs = sweep.pairs(first, second)
+    try:
+        pairs = sweep.pairs(first, second)
+    except (SeveralConfigurationsError, IncompleteError):
+        raise
+    except NotMeasuredError:
+        return []
     rates = []
     for cells in zip(*pairs, strict=True):
         score = np.mean([sweep.min_max(c, c.scores).mean() for c in cells])
         rates.append(float(score / np.mean([c.number("update_ms") for c in cells])))
-    if not rates or not np.isfinite(rates).all() or min(rates) <= 0:
+    if not rates or np.isnan(rates).all():
         return []
+    if not np.isfinite(rates).all() or min(rates) <= 0:
+        raise IncompleteError(f"of {ours} and {theirs}, {algorithm}, one has no score or no time")
     return [(rates[0] / rates[1], {cell.name for pair in pairs for cell in pair})]

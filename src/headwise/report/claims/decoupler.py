@@ -6,23 +6,39 @@ Both presets are asked the same, one line after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import inf
-
-import numpy as np
 
 from headwise.report.claims.ledger import Claim
 from headwise.report.claims.measurement import (
     Evidence,
     Measurement,
     of_difference,
-    of_samples,
+    of_estimates,
+    of_sample,
+    of_sums,
     share_of,
 )
-from headwise.report.decoupler import METRICS, Config, Decoupler, Kind, last_third, steps_to
+from headwise.report.decoupler import (
+    METRICS,
+    REACH,
+    Config,
+    Decoupler,
+    Kind,
+    all_of,
+    last_third,
+    steps_to,
+)
 from headwise.report.names import FACTORIZATIONS, PRESETS
 from headwise.report.published import FACTORIAL, SIGNIFICANCE
-from headwise.report.statistics import Estimate, effect_size, spread_ratio
-from headwise.report.statistics.aggregates import Array
+from headwise.report.statistics import (
+    Estimate,
+    Sample,
+    effect_size,
+    share_estimate,
+    spread_ratio,
+)
+from headwise.report.store import RunRecord
 from headwise.report.sweep import NotMeasuredError
 
 NOMIX: Config = ("shared", "")
@@ -30,8 +46,8 @@ _FACTORIAL = "Decoupler: factorial"
 _CREDIT = "Decoupler: credit"
 _CROSS = "Decoupler: families"
 ALIKE = 2.0
-"""Within so many points two estimators are alike: the least effect on the final return that the
-paper counts as one of weighting is 2.08 points (QPLEX, range against uniform)."""
+"""The smallest effect of interest, in points of return: within it two things are alike. The least
+that the paper counts as an effect of weighting is 2.08 (QPLEX, range against uniform)."""
 
 
 def decoupler_claims(presets: Sequence[str] = tuple(PRESETS)) -> Iterator[Claim]:
@@ -49,23 +65,15 @@ def decoupler_claims(presets: Sequence[str] = tuple(PRESETS)) -> Iterator[Claim]
 def _critic_claims(preset: str) -> Iterator[Claim]:
     def gain(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
-        mixed = np.concatenate([study.metric((f, "uniform"), "final") for f in ("vdn", "qplex")])
-        return of_difference(mixed, study.metric(NOMIX, "final"), share_of(list(study.runs)))
+        mixers = [(0.5, study.metric((f, "uniform"), "final")) for f in ("vdn", "qplex")]
+        return of_sums([*mixers, (-1.0, study.metric(NOMIX, "final"))], share_of(list(study.runs)))
 
     def reached(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
-        steps = study.metric(NOMIX, "steps")
-        reach = (steps < study.runs[0].steps).astype(float)
-        # Wilson's interval, which is honest about a share of zero.
-        n, z = len(reach), 1.96
-        share, middle = reach.mean(), (reach.mean() + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return Measurement(
-            float(share),
-            max(0.0, float(middle - half)),
-            float(middle + half),
-            n,
-            share_of(list(study.runs)),
+        runs = study.ppo(NOMIX)
+        count = sum(steps_to(run, REACH) < run.steps for run in runs)
+        return of_estimates(
+            partial(share_estimate, count, len(runs)), len(runs), share_of(list(study.runs))
         )
 
     yield Claim(
@@ -113,6 +121,7 @@ def _weighting_claims(preset: str) -> Iterator[Claim]:
             f"{row.difference:+g} (d {row.d:g})",
             f"{METRICS[metric]}, {estimator} minus uniform", low, high,
             _difference(preset, (f, estimator), (f, "uniform"), metric),
+            alike=0.0 if metric == "steps" else ALIKE,
         )  # fmt: skip
     for f, estimator, text in (("vdn", "range", "4.5 to 2.5"), ("qplex", "grad", "2.4 to 1.5")):
         yield Claim(
@@ -125,7 +134,7 @@ def _weighting_claims(preset: str) -> Iterator[Claim]:
             f"equivalent-{f}", _FACTORIAL, preset,
             f"{FACTORIZATIONS[f]}: grad and range are alike for learning.", "|t| < 2.5",
             f"final return, range minus grad; alike means less than {ALIKE:g} points apart",
-            -ALIKE, ALIKE, _difference(preset, (f, "range"), (f, "grad"), "final"),
+            -ALIKE, ALIKE, _difference(preset, (f, "range"), (f, "grad"), "final"), alike=ALIKE,
         )  # fmt: skip
 
 
@@ -170,16 +179,16 @@ def _credit_claims(preset: str) -> Iterator[Claim]:
             f"offline-return-{f}", _CREDIT, preset,
             f"{name}: a critic with an offline buffer costs return.", "degraded",
             "final return, offline minus online", -inf, 0,
-            _credit_gap(preset, f, ("range", "offline"), ("range", "online"), ""),
+            _credit_gap(preset, f, ("range", "offline"), ("range", "online"), ""), alike=ALIKE,
         )  # fmt: skip
 
 
 def _correlation(preset: str, f: str, estimator: str) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "importance", "factorial")
-        runs = study.find(algorithm="ppo", factorization=f, estimator=estimator, critic="online")
-        values = np.array([last_third(run, "credit/correlation") for run in runs])
-        return of_samples(_logged(values, "the correlation"), share_of(runs))
+        runs = study.whole(algorithm="ppo", factorization=f, estimator=estimator, critic="online")
+        found = all_of(runs, lambda run: last_third(run, "credit/correlation"), "the correlation")
+        return of_sample(found, share_of(runs))
 
     return measure
 
@@ -189,14 +198,16 @@ def _credit_gap(
 ) -> Callable[[Evidence], Measurement]:
     """The difference of a credit metric, or of the final return, of two estimators or critics."""
 
-    def values(evidence: Evidence, side: tuple[str, str]) -> Array:
+    def number(run: RunRecord) -> float:
+        return last_third(run, metric) if metric else run.number("final_smoothed")
+
+    def values(evidence: Evidence, side: tuple[str, str]) -> Sample:
         first: tuple[Kind, Kind] = ("factorial", "importance")
         offline = "offline" in (ours[1], theirs[1])
         study = evidence.decoupler(preset, *(reversed(first) if offline else first))
         estimator, critic = side
-        runs = study.find(algorithm="ppo", factorization=f, estimator=estimator, critic=critic)
-        found = [last_third(r, metric) if metric else r.number("final_smoothed") for r in runs]
-        return _logged(np.array(found), metric or "the final return")
+        runs = study.whole(algorithm="ppo", factorization=f, estimator=estimator, critic=critic)
+        return all_of(runs, number, metric or "the final return")
 
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "importance", "factorial")
@@ -235,6 +246,7 @@ def _family_claims(preset: str) -> Iterator[Claim]:
             f"helps-{algorithm}", _CROSS, preset,
             f"A factored critic helps {algorithm.upper()}.", "visible in every family",
             "final return, VDN minus shared", 0, inf, _family_gain(preset, algorithm),
+            alike=ALIKE,
         )  # fmt: skip
 
 
@@ -243,9 +255,8 @@ def _family_mean(preset: str, algorithm: str, f: str, number: Callable[..., floa
 ):  # fmt: skip
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "cross_family")
-        runs = study.find(algorithm=algorithm, factorization=f)
-        values = _logged(np.array([number(run) for run in runs]), "the number")
-        return of_samples(values, share_of(runs))
+        runs = study.whole(algorithm=algorithm, factorization=f)
+        return of_sample(all_of(runs, number, "the number"), share_of(runs))
 
     return measure
 
@@ -253,9 +264,9 @@ def _family_mean(preset: str, algorithm: str, f: str, number: Callable[..., floa
 def _family_gain(preset: str, algorithm: str) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = evidence.decoupler(preset, "cross_family")
-        sides = [study.find(algorithm=algorithm, factorization=f) for f in ("vdn", "shared")]
+        sides = [study.whole(algorithm=algorithm, factorization=f) for f in ("vdn", "shared")]
         ours, theirs = (
-            _logged(np.array([run.number("final_smoothed") for run in side]), "the final return")
+            all_of(side, lambda run: run.number("final_smoothed"), "the final return")
             for side in sides
         )
         return of_difference(ours, theirs, share_of([*sides[0], *sides[1]]))
@@ -273,7 +284,7 @@ def _factorial(evidence: Evidence, preset: str) -> Decoupler:
 def _mean(preset: str, config: Config, metric: str) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
-        return of_samples(study.metric(config, metric), share_of(list(study.runs)))
+        return of_sample(study.metric(config, metric), share_of(list(study.runs)))
 
     return measure
 
@@ -290,24 +301,21 @@ def _difference(
 
 
 def _size(
-    preset: str, ours: Config, theirs: Config, size: Callable[[Array, Array], Estimate]
+    preset: str, ours: Config, theirs: Config, size: Callable[..., Estimate]
 ) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
         study = _factorial(evidence, preset)
         first, second = study.metric(ours, "final"), study.metric(theirs, "final")
-        seeds = min(len(first), len(second))
+        seeds = min(first.values.size, second.values.size)
         if seeds < 2:
             raise NotMeasuredError("needs two seeds of each")
-        return Measurement(*size(first, second), seeds, share_of(list(study.runs)))
+        return of_estimates(
+            lambda level: size(first, second, confidence=level),
+            seeds,
+            share_of(list(study.runs)),
+        )
 
     return measure
-
-
-def _logged(values: Array, what: str) -> Array:
-    values = values[np.isfinite(values)]
-    if not values.size:
-        raise NotMeasuredError(f"{what} was not logged")
-    return values
 
 
 def _name(config: Config) -> str:

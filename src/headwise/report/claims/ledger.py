@@ -2,21 +2,25 @@
 
 A claim is a sentence, the range of values for which it is true, and a function of the evidence that
 measures the value. The verdict follows from the interval alone: inside the range it holds, outside
-it does not, across its border more seeds are needed.
+it does not, across its border more seeds are needed, unless it lies within the smallest effect of
+interest: then there is no difference that matters.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from headwise.report.claims.measurement import Evidence, Measurement
+from headwise.report.statistics import Interval, holm, p_of_alike, p_of_range, within
 from headwise.report.sweep import NotMeasuredError
 
 ENOUGH_SEEDS = 3
 """With fewer there is no telling how runs spread."""
+LEVEL = 0.05
+"""Of the two one-sided tests that find no meaningful difference: their interval is of 90 %."""
 ENOUGH_STEPS = 0.3
 """The share of the paper's steps below which a run says nothing about the paper."""
 
@@ -26,6 +30,7 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
+    ALIKE = "no meaningful difference"
     UNDECIDED = "undecided"
     MISSING = "not yet measured"
 
@@ -51,6 +56,9 @@ class Claim:
     high: float
     """... to here."""
     measure: Callable[[Evidence], Measurement]
+    alike: float = 0.0
+    """The smallest effect of interest, fixed beforehand: what is less is no difference that
+    matters. 0 where the claim is about no difference."""
 
     @property
     def range_text(self) -> str:
@@ -70,6 +78,12 @@ class Entry:
     verdict: Verdict
     measurement: Measurement | None
     note: str
+    p: float = math.nan
+    """Of the test that gave the verdict, or gave none; NaN where no test was made."""
+    others: tuple[float, ...] = ()
+    """Of the other tests that were made for it."""
+    adjusted: float = math.nan
+    """p, corrected for all tests of the ledger (Holm)."""
 
 
 def judge(claim: Claim, evidence: Evidence) -> Entry:
@@ -80,26 +94,61 @@ def judge(claim: Claim, evidence: Evidence) -> Entry:
         return Entry(claim, Verdict.MISSING, None, str(missing))
     if math.isnan(found.value):
         return Entry(claim, Verdict.MISSING, None, "no run has the number")
-    if found.share < ENOUGH_STEPS or found.only:
-        steps = f"at {found.share:.1%} of the paper's steps" if found.share < ENOUGH_STEPS else ""
-        return Entry(claim, Verdict.MISSING, found, f"so far {_joined(found.only, steps)}")
+    if found.share < ENOUGH_STEPS:
+        note = f"so far at {found.share:.1%} of the paper's steps"
+        return Entry(claim, Verdict.MISSING, found, note)
     short = _joined(
         f"at {found.share:.0%} of the paper's steps" if found.share < 0.95 else "",
         "at unequal steps" if found.unequal else "",
+        "on unlike devices" if found.unlike else "",
     )
     if found.seeds is not None and found.seeds < ENOUGH_SEEDS:
         note = _joined(short, f"needs at least {ENOUGH_SEEDS} seeds, has {found.seeds}")
         return Entry(claim, Verdict.UNDECIDED, found, note)
+    if found.at is None:
+        verdict = _by_range(claim, found)
+        wanted = _wanted(claim, found) if verdict is Verdict.UNDECIDED else ""
+        return Entry(claim, verdict, found, _joined(short, wanted))
+    return _tested(claim, found, found.at, short)
+
+
+def _by_range(claim: Claim, found: Measurement) -> Verdict:
     if claim.low <= found.low and found.high <= claim.high:
-        return Entry(claim, Verdict.HOLDS, found, short)
+        return Verdict.HOLDS
     if found.high < claim.low or found.low > claim.high:
-        return Entry(claim, Verdict.FAILS, found, short)
-    return Entry(claim, Verdict.UNDECIDED, found, _joined(short, _wanted(claim, found)))
+        return Verdict.FAILS
+    return Verdict.UNDECIDED
+
+
+def _tested(claim: Claim, found: Measurement, at: Interval, note: str) -> Entry:
+    """The verdict with the p-values of the one or two tests behind it."""
+    verdict, p = _by_range(claim, found), p_of_range(at, claim.low, claim.high)
+    others: tuple[float, ...] = ()
+    if claim.alike:
+        p_alike = p_of_alike(at, claim.alike)
+        others = (p_alike,)
+        if within(at, claim.alike, LEVEL):
+            if (claim.low, claim.high) == (-claim.alike, claim.alike):  # it is what the claim says
+                verdict, p, others = Verdict.HOLDS, p_alike, ()
+            elif verdict is Verdict.UNDECIDED:
+                verdict, p, others = Verdict.ALIKE, p_alike, (p,)
+            else:
+                note = _joined(note, f"less than {claim.alike:g} apart")
+    if verdict is Verdict.UNDECIDED:
+        note = _joined(note, _wanted(claim, found))
+    return Entry(claim, verdict, found, note, p, others)
 
 
 def ledger(claims: Sequence[Claim], evidence: Evidence) -> list[Entry]:
-    """Every claim with its verdict."""
-    return [judge(claim, evidence) for claim in claims]
+    """Every claim with its verdict, and p corrected for all tests that were made."""
+    entries = [judge(claim, evidence) for claim in claims]
+    tested = [entry for entry in entries if not math.isnan(entry.p)]
+    others = [p for entry in tested for p in entry.others]
+    adjusted = iter(holm([*(entry.p for entry in tested), *others]).tolist())
+    return [
+        entry if math.isnan(entry.p) else replace(entry, adjusted=next(adjusted))
+        for entry in entries
+    ]
 
 
 def _wanted(claim: Claim, found: Measurement) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from headwise.averages import CONFIDENCE
 from headwise.report.decoupler import Decoupler, Kind
-from headwise.report.statistics import contrast
+from headwise.report.statistics import Estimate, Group, Interval, Sample, by_seed
 from headwise.report.statistics.aggregates import Array
 from headwise.report.store import RunRecord
 from headwise.report.sweep import Finding, NotMeasuredError, Sweep, share_of_budget
@@ -24,10 +26,12 @@ class Measurement:
     """The fewest seeds behind it; None where it is not a matter of seeds."""
     share: float = 1.0
     """The least share of the paper's environment steps that its runs had."""
-    only: str = ""
-    """Which part of what the claim is about was measured, where it was not all of it."""
     unequal: bool = False
     """Whether it sets runs against each other that had unequal steps."""
+    unlike: bool = False
+    """Whether it sets runs against each other of other devices or products."""
+    at: Interval | None = field(default=None, compare=False)
+    """The interval at any confidence; None where there is but the one."""
 
 
 @dataclass(frozen=True)
@@ -51,26 +55,36 @@ def share_of(runs: list[RunRecord]) -> float:
     return min(share_of_budget(run) for run in runs)
 
 
-def of_samples(values: Array, share: float = 1.0) -> Measurement:
+def of_sums(group: Group, share: float = 1.0) -> Measurement:
+    """A weighted sum of means over seeds, those of one seed paired."""
+    seeds = min(runs.values.size for _, runs in group)
+    return of_estimates(by_seed([group]).estimate, seeds, share)
+
+
+def of_estimates(
+    at: Callable[[float], Estimate],
+    seeds: int,
+    share: float = 1.0,
+    unequal: bool = False,
+    unlike: bool = False,
+) -> Measurement:
+    """A number whose interval is known at any confidence."""
+    return Measurement(*at(CONFIDENCE), seeds, share, unequal, unlike, lambda c: at(c)[1:])
+
+
+def of_sample(runs: Sample, share: float = 1.0) -> Measurement:
     """A mean over seeds with Student's interval."""
-    return _of_contrast([values], [1.0], share)
+    return of_sums([(1.0, runs)], share)
 
 
-def of_difference(ours: Array, theirs: Array, share: float = 1.0) -> Measurement:
-    """A difference of means over seeds with Welch's interval."""
-    return _of_contrast([ours, theirs], [1.0, -1.0], share)
+def of_difference(ours: Sample, theirs: Sample, share: float = 1.0) -> Measurement:
+    """A difference of means over seeds."""
+    return of_sums([(1.0, ours), (-1.0, theirs)], share)
 
 
-def _of_contrast(parts: list[Array], weights: list[float], share: float) -> Measurement:
-    found = contrast(parts, weights)
-    low, high = map(float, found.interval())
-    return Measurement(float(found.value), low, high, min(map(len, parts)), share)
-
-
-def of_finding(finding: Finding, support: tuple[int, float], only: str = "") -> Measurement:
+def of_finding(finding: Finding, support: tuple[int, float]) -> Measurement:
     """A number of a sweep."""
-    seeds, share = support
-    return Measurement(*finding.found, seeds, share, only, finding.unequal)
+    return of_estimates(finding.at, *support, finding.unequal, finding.unlike)
 
 
 def of_ratios(ratios: Array, share: float = 1.0) -> Measurement:

@@ -15,7 +15,7 @@ from scipy import special
 
 from headwise.averages import CONFIDENCE, SAMPLES, bootstrap_error
 from headwise.errors import ConfigError
-from headwise.report.statistics.aggregates import Array, Statistic, Strata, mean, strata_of
+from headwise.report.statistics.aggregates import Array, Statistic, Strata, strata_of
 from headwise.report.statistics.freedom import freedom_of
 
 
@@ -46,9 +46,8 @@ def estimate(
     are too narrow: the IQM of three runs would lie in them in 73 % of cases and not in 95 %. A task
     with a single run shows no spread, and then there is no interval.
 
-    Of `mean` it is right however unequally tasks spread (Welch and Satterthwaite). Of the others it
-    takes all tasks to weigh alike in the error: right where they spread alike, and for the IQM also
-    where the task that spreads most is not in the middle. If it is, 95 % are 87 to 92.
+    Tasks may spread unequally: the degrees of freedom are Welch and Satterthwaite's, by how much of
+    the error is each task's.
     """
     strata = strata_of(scores)
     tail = _tail(confidence)
@@ -61,10 +60,17 @@ def estimate(
 
 
 def _freedom(strata: Strata, statistic: Statistic) -> float:
-    sizes = [part.size for part in strata]
-    if statistic is mean:
-        return float(freedom_of([part.var(ddof=1) / part.size for part in strata], sizes))
-    return sum(sizes) - len(sizes)
+    """Satterthwaite's, of what each task adds to the variance when its runs are left out in turn.
+
+    That is the jackknife, which needs no chance; of a mean it is the variance of the textbook.
+    """
+    variances = []
+    for place, part in enumerate(strata):
+        rest = np.tile(part, (part.size, 1))[~np.eye(part.size, dtype=bool)]
+        without = [*(np.tile(other, (part.size, 1)) for other in strata)]
+        without[place] = rest.reshape(part.size, part.size - 1)
+        variances.append(np.asarray((part.size - 1) * statistic(without).var()))
+    return float(freedom_of(variances, [part.size for part in strata]))
 
 
 def draw_counts(num_runs: int, rng: np.random.Generator, samples: int = SAMPLES) -> Array:

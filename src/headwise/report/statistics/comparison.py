@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from headwise.errors import ConfigError
 from headwise.report.statistics.aggregates import Array
 from headwise.report.statistics.contrasts import Contrast, contrast
+from headwise.report.statistics.pairing import Sample, difference
 from headwise.report.statistics.rounding import variance, without_rounding
 
 
@@ -29,6 +29,12 @@ class Comparison(NamedTuple):
     """Two-sided."""
     d: Array
     """Cohen's d: the difference in units of the pooled standard deviation."""
+
+
+def compare(ours: Sample, theirs: Sample, *, confidence: float = 0.95) -> Comparison:
+    """The test that decides: paired where both sides have the same seeds, else Welch's."""
+    a, b = _runs(ours.values), _runs(theirs.values)
+    return _test(difference(ours, theirs), cohens_d(a, b), confidence)
 
 
 def welch(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> Comparison:
@@ -53,7 +59,7 @@ def paired(ours: ArrayLike, theirs: ArrayLike, *, confidence: float = 0.95) -> C
 def cohens_d(ours: ArrayLike, theirs: ArrayLike) -> Array:
     """The difference of means over the pooled standard deviation; infinite where nothing varies."""
     a, b = _runs(ours), _runs(theirs)
-    return _ratio(contrast([a, b], [1.0, -1.0]).value, pooled_sd(a, b))
+    return Contrast(contrast([a, b], [1.0, -1.0]).value, pooled_sd(a, b), np.ones(())).t
 
 
 def pooled_sd(ours: Array, theirs: Array) -> Array:
@@ -85,12 +91,4 @@ def _runs(values: ArrayLike) -> Array:
 
 
 def _test(found: Contrast, d: Array, confidence: float) -> Comparison:
-    t = _ratio(found.value, found.error)
-    p = 2.0 * special.stdtr(found.df, -np.abs(t))
-    return Comparison(found.value, *found.interval(confidence), t, found.df, np.asarray(p), d)
-
-
-def _ratio(difference: Array, scale: Array) -> Array:
-    """A quotient that is 0 for 0 / 0: sides that never vary and agree do not differ."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.asarray(difference) == 0.0, 0.0, np.divide(difference, scale))
+    return Comparison(found.value, *found.interval(confidence), found.t, found.df, found.p, d)

@@ -33,6 +33,17 @@ class Contrast(NamedTuple):
     df: Array
     """Welch and Satterthwaite's degrees of freedom."""
 
+    @property
+    def t(self) -> Array:
+        """How many standard errors from zero; 0 where nothing varies and nothing differs."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.value == 0.0, 0.0, np.divide(self.value, self.error))
+
+    @property
+    def p(self) -> Array:
+        """Two-sided, of the sum being zero."""
+        return np.asarray(2.0 * special.stdtr(self.df, -np.abs(self.t)))
+
     def __neg__(self) -> Contrast:
         return self._replace(value=-self.value)
 
@@ -44,6 +55,10 @@ class Contrast(NamedTuple):
         """Where the truth lies with this probability."""
         tail = (1.0 - confidence) / 2.0
         return self.bound(tail), self.bound(1.0 - tail)
+
+    def estimate(self, confidence: float = CONFIDENCE) -> Estimate:
+        """The sum with its interval, where it is a single number."""
+        return Estimate(float(self.value), *map(float, self.interval(confidence)))
 
 
 def contrast(parts: Sequence[ArrayLike], weights: Sequence[float] | None = None) -> Contrast:

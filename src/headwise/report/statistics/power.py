@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from headwise.report.statistics.aggregates import Array
+from headwise.report.statistics.contrasts import Contrast
 
 MOST_SEEDS = 100_000
 """Beyond this a difference is called too small to settle."""
@@ -40,11 +41,17 @@ def power_of_welch(
     return _power(difference / error, np.sqrt(seen) / error, df * seen**2 / squares, alpha)
 
 
-def power_of_paired(num_seeds: float, difference: float, sd: float, alpha: float = 0.05) -> float:
-    """The power of the paired test, of n pairs whose differences spread by `sd`."""
+def power_of_paired(
+    num_seeds: float, difference: float, sd: float, alpha: float = 0.05, sets: float = 1.0
+) -> float:
+    """The power of the paired test, of n pairs whose differences spread by `sd`.
+
+    Of a sum over several tasks, `sets` is how many of them the error comes from: each of them has
+    n - 1 degrees of freedom.
+    """
     if sd == 0.0:
         return 1.0 if difference else alpha
-    df = num_seeds - 1.0
+    df = sets * (num_seeds - 1.0)
     shift = difference * np.sqrt(num_seeds) / sd
     return _power(shift, np.sqrt(_spreads(df, _MANY)), df, alpha)
 
@@ -65,10 +72,18 @@ def seeds_needed(
 
 
 def pairs_needed(
-    difference: float, sd: float, *, power: float = 0.8, alpha: float = 0.05
+    difference: float, sd: float, *, power: float = 0.8, alpha: float = 0.05, sets: float = 1.0
 ) -> int | None:
     """How many seeds, which both sides have, the paired test needs."""
-    return _fewest(lambda n: power_of_paired(n, difference, sd, alpha) >= power)
+    return _fewest(lambda n: power_of_paired(n, difference, sd, alpha, sets) >= power)
+
+
+def seeds_to_settle(
+    found: Contrast, num_seeds: int, *, power: float = 0.8, alpha: float = 0.05
+) -> int | None:
+    """How many seeds would settle what n of them measured, by the same test."""
+    sd, sets = float(found.error) * np.sqrt(num_seeds), float(found.df) / (num_seeds - 1.0)
+    return pairs_needed(float(found.value), sd, power=power, alpha=alpha, sets=sets)
 
 
 def _spreads(df: float, shares: Array) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from headwise.report.claims import Entry
+from headwise.report.claims import Entry, Verdict
 from headwise.report.names import PRESETS
 from headwise.report.store import StudyRuns
 from headwise.report.tables.table import Table, interval_text
@@ -23,10 +24,12 @@ def claims_table(entries: Sequence[Entry]) -> Table:
                 claim.published,
                 None if found is None else found.value,
                 None if found is None else interval_text(found.low, found.high),
+                None if math.isnan(entry.adjusted) else entry.adjusted,
                 None if found is None else found.seeds,
                 entry.note or None,
                 claim.quantity,
                 claim.range_text,
+                claim.alike or None,
             )
         )
         tags.append({"verdict": str(entry.verdict), "topic": claim.group, "key": claim.key})
@@ -35,16 +38,33 @@ def claims_table(entries: Sequence[Entry]) -> Table:
         "Claims",
         "Claims ledger",
         "A claim holds if our 95 % interval lies within the values for which it is true, does not "
-        "hold if it lies outside, and is undecided across the border. Runs of less than 30 % of "
-        "the paper's steps, or not on all environments that a claim is about, do not count. "
-        "At unequal steps: the two sides had different budgets, as in the paper.",
+        "hold if it lies outside, and is undecided across the border; but if the 90 % interval "
+        "lies within the smallest effect of interest (the last column, fixed beforehand), there is "
+        f"no meaningful difference. {_corrected(entries)} Runs of less than 30 % of the paper's "
+        "steps, or not of all cells that a claim is about, do not count. At unequal steps: the two "
+        "sides had different budgets, as in the paper. On unlike devices: they were made on other "
+        "kinds of device, or with products of another precision.",
         (
-            "claim", "settings", "verdict", "paper", "ours", "95 % interval", "seeds", "note",
-            "we measure", "true for",
+            "claim", "settings", "verdict", "paper", "ours", "95 % interval", "p (Holm)", "seeds",
+            "note", "we measure", "true for", "alike within",
         ),
         tuple(rows),
         tuple(tags),
     )  # fmt: skip
+
+
+def _corrected(entries: Sequence[Entry]) -> str:
+    """What is corrected for how many tests there are, and what is not."""
+    tested = [entry for entry in entries if not math.isnan(entry.p)]
+    tests = len(tested) + sum(len(entry.others) for entry in tested)
+    decided = [entry for entry in tested if entry.verdict is not Verdict.UNDECIDED]
+    firm = sum(entry.adjusted < 0.05 for entry in decided)
+    return (
+        "Verdicts are not corrected for how many there are: each is of its claim alone. p (Holm) "
+        f"is, for all {tests} tests of this table (two where there is a smallest effect): by it "
+        f"{firm} of the {len(decided)} verdicts of tests stay. Costs have the range over tasks and "
+        "no test. Intervals in figures and in other tables are of one number each."
+    )
 
 
 def runs_table(stores: Sequence[StudyRuns]) -> Table:
@@ -122,13 +142,16 @@ def machines_table(stores: Sequence[StudyRuns]) -> Table:
                 str(packages.get("torch", "")),
                 str(machine.get("processor", "") if isinstance(machine, dict) else machine),
                 str(made.get("device", "")),
+                run.products,
             )
             counts[key] = counts.get(key, 0) + 1
     return Table(
         "machines",
         "Runs",
         "Where the runs were made",
-        "A commit with a + had changed files.",
-        ("study", "headwise", "commit", "torch", "processor", "device", "runs"),
+        "A commit with a + had changed files. Products: the precision of matrix products, which "
+        "rounds results; of older runs it is not known. Runs of other kinds of device or products "
+        "are never one cell; where they are compared, the sentence or the note says so.",
+        ("study", "headwise", "commit", "torch", "processor", "device", "products", "runs"),
         tuple((*key, counts[key]) for key in sorted(counts)),
     )

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from headwise.report.decoupler import METRICS, Decoupler
+from headwise.report.decoupler import METRICS, Decoupler, measure
 from headwise.report.names import factorization_name, slug
 from headwise.report.published import FACTORIAL, SIGNIFICANCE
-from headwise.report.statistics import holm, seeds_needed, welch
+from headwise.report.statistics import Sample, compare, difference, holm, sample, seeds_to_settle
 from headwise.report.statistics.aggregates import Array
 from headwise.report.sweep import NotMeasuredError
 from headwise.report.tables.table import Table, interval_text
@@ -26,20 +26,31 @@ def decoupler_tables(study: Decoupler) -> Iterator[Table]:
     yield _significance(study)
 
 
-def _metric(study: Decoupler, config: tuple[str, str], metric: str) -> Array:
+def _known(study: Decoupler, config: tuple[str, str], metric: str) -> Array:
+    """The metric of the runs that have it, for a row that does not judge."""
+    f, estimator = config
+    try:
+        runs = study.find(algorithm="ppo", factorization=f, estimator=estimator, critic="online")
+    except NotMeasuredError:
+        return np.empty(0)
+    values = np.array([measure(run, metric) for run in runs])
+    return np.asarray(values[np.isfinite(values)])
+
+
+def _metric(study: Decoupler, config: tuple[str, str], metric: str) -> Sample:
     try:
         return study.metric(config, metric)
     except NotMeasuredError:
-        return np.empty(0)
+        return sample([], [])
 
 
 def _main(study: Decoupler) -> Table:
     rows = []
     for config in study.configs():
-        row: list[Any] = [_label(config), _metric(study, config, "final").size]
+        row: list[Any] = [_label(config), _known(study, config, "final").size]
         published = FACTORIAL.get(config)
         for metric in METRICS:
-            values = _metric(study, config, metric)
+            values = _known(study, config, metric)
             row.append(_spread(values, metric) if values.size else None)
             known = getattr(published, metric) if published else None
             row.append(_pair(known[0], known[1], metric) if known else None)
@@ -69,17 +80,15 @@ def _significance(study: Decoupler) -> Table:
                 continue
             for metric in ("final", "auc", "steps"):
                 ours, theirs = _metric(study, config, metric), _metric(study, base, metric)
-                if min(ours.size, theirs.size) >= 2:
+                if min(ours.values.size, theirs.values.size) >= 2:
                     found.append((config, base, metric, ours, theirs))
-    tests = [welch(ours, theirs) for *_, ours, theirs in found]
+    tests = [compare(ours, theirs) for *_, ours, theirs in found]
     adjusted = holm([float(test.p) for test in tests])
     rows = []
     for (config, base, metric, ours, theirs), test, p in zip(found, tests, adjusted, strict=True):
         paper = SIGNIFICANCE.get((*config, metric)) if base[0] != "shared" else None
-        wanted = seeds_needed(
-            float(test.difference), float(ours.std(ddof=1)), float(theirs.std(ddof=1)),
-            alpha=0.05 / len(found),
-        )  # fmt: skip
+        seeds = min(ours.values.size, theirs.values.size)
+        wanted = seeds_to_settle(difference(ours, theirs), seeds, alpha=0.05 / len(found))
         rows.append(
             (
                 f"{_label(config)} minus {_label(base)}",
@@ -99,9 +108,11 @@ def _significance(study: Decoupler) -> Table:
         slug("decoupler-significance", study.preset, study.study),
         SECTION,
         f"What differs in the factorial study, {study.title}",
-        f"Welch's two-sided test; p (Holm) is corrected for all {len(rows)} comparisons of the "
-        "table. Seeds to settle, where it is not below 0.05: with how many a side the same test at "
-        "the level of all comparisons would show a difference as large as this, with power 0.8.",
+        "Two-sided tests, of pairs that share a seed (Welch's where the sides have other seeds); "
+        f"p (Holm) is corrected for all {len(rows)} comparisons of the table. Seeds to settle, "
+        "where it is not below 0.05: with how many a side the same test at the level of all "
+        "comparisons would show a difference as large as this, with power 0.8. "
+        "What has runs that failed is not compared: those that are left may be the lucky ones.",
         (
             "comparison", "metric", "difference", "95 % interval", "t", "Cohen's d", "p",
             "p (Holm)",            "paper's difference", "paper's d", "seeds to settle",

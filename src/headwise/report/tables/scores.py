@@ -8,12 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headwise.report.cells import Cell
+from headwise.report.cells import Cell, unlike
 from headwise.report.claims.ledger import ENOUGH_SEEDS
 from headwise.report.figures.scores import COSTS
 from headwise.report.names import ALGORITHMS, in_order, method_name, slug
-from headwise.report.statistics import contrast, holm, iqm, paired, pairs_needed, welch
-from headwise.report.statistics.aggregates import Array
+from headwise.report.statistics import (
+    Contrast,
+    by_seed,
+    contrast,
+    holm,
+    iqm,
+    sample,
+    seeds_to_settle,
+)
 from headwise.report.sweep import Method, Sweep, methods_of
 from headwise.report.tables.table import Table, interval_text
 
@@ -27,7 +34,7 @@ def score_table(study: str, cells: Sequence[Cell]) -> Table:
         row: list[Any] = [cell.task, cell.view, method_name(cell.algorithm, cell.factorization)]
         if variants:
             row.append(f"{cell.variant} {cell.apart}".strip())
-        row += [cell.steps, scores.size]
+        row += [cell.steps, scores.size, cell.unscored]
         row += [float(scores.mean()) if scores.size else None]
         if scores.size > 1:
             ends = map(float, contrast([scores]).interval())
@@ -39,14 +46,14 @@ def score_table(study: str, cells: Sequence[Cell]) -> Table:
         rows.append(tuple(row))
         tags.append(_tags(cell))
     columns = ["environment", "view", "method", *(["variant"] if variants else [])]
-    columns += ["steps", "seeds", "mean", "low", "high", "sd", "IQM", "diverged"]
+    columns += ["steps", "seeds", "no score", "mean", "low", "high", "sd", "IQM", "diverged"]
     return Table(
         slug("scores", study),
         "Tables",
         f"Final returns of {study}",
         "The return of a run is the mean of its last 100 episodes. Low and high: Student's 95 % "
-        "interval of the mean over seeds; a single seed has none. Diverged: runs whose parameters "
-        "stopped being finite.",
+        "interval of the mean over seeds; a single seed has none. No score: runs that failed, or "
+        "in which no episode ended. Diverged: runs whose parameters stopped being finite.",
         tuple(columns),
         tuple(rows),
         tuple(tags),
@@ -55,66 +62,59 @@ def score_table(study: str, cells: Sequence[Cell]) -> Table:
 
 def comparison_tables(sweep: Sweep) -> Iterator[Table]:
     """Every pair of methods within a family, over all tasks that both have."""
-    rows, tags, tests, spreads = [], [], [], []
+    found = []
     for a in in_order((c.algorithm for c in sweep.where()), ALGORITHMS):
         for ours, theirs in combinations(methods_of(sweep.where(algorithm=a)), 2):
-            pair = _by_seed(sweep, a, ours, theirs)
-            if pair.first.size < 2:
-                continue
-            tests.append(paired(pair.first, pair.second))
-            spreads.append(float((pair.first - pair.second).std(ddof=1)))
-            names = [method_name(a, *method) for method in (ours, theirs)]
-            rows.append((names, pair, float(welch(pair.first, pair.second).p)))
-            tags.append({"algorithm": a})
-    if not rows:
+            pair = _pair(sweep, a, ours, theirs)
+            if pair is not None:
+                names = [method_name(a, *method) for method in (ours, theirs)]
+                found.append((a, names, pair))
+    if not found:
         return
     # The level at which the last of them would have to show: Holm's is nowhere stricter.
-    level, entries = 0.05 / len(rows), []
-    corrected = holm([float(test.p) for test in tests])
-    for (names, pair, unpaired), test, spread, p in zip(
-        rows, tests, spreads, corrected, strict=True
-    ):
-        difference = float(test.difference)
-        wanted = pairs_needed(difference, spread, alpha=level)
+    level, rows = 0.05 / len(found), []
+    corrected = holm([float(pair.found.p) for *_, pair in found])
+    for (_, names, pair), p in zip(found, corrected, strict=True):
+        difference = float(pair.found.value)
         better, worse = names if difference > 0 else reversed(names)
-        enough = pair.first.size >= ENOUGH_SEEDS
-        settled = enough and p < 0.05
-        word = "No telling yet" if enough else "Too few seeds"
-        if settled:
-            word = f"{better} is better than {worse}"
-        elif wanted is not None:
-            wanted = max(wanted, ENOUGH_SEEDS)
-        entries.append(
+        wanted = seeds_to_settle(pair.found, pair.seeds, alpha=level)
+        settle: int | str | None = "> 100,000" if wanted is None else max(wanted, ENOUGH_SEEDS)
+        word = "No telling yet" if pair.seeds >= ENOUGH_SEEDS else "Too few seeds"
+        if pair.incomplete:
+            settle, word = None, f"Incomplete: {pair.incomplete}"
+        elif pair.seeds >= ENOUGH_SEEDS and p < 0.05:
+            settle, word = None, f"{better} is better than {worse}"
+        rows.append(
             (
                 *names,
                 pair.num_tasks,
-                pair.first.size,
+                pair.seeds,
                 pair.steps,
                 difference,
-                interval_text(float(test.low), float(test.high)),
-                float(test.d),
-                float(test.p),
+                interval_text(*map(float, pair.found.interval())),
+                float(pair.found.p),
                 float(p),
-                unpaired,
-                None if settled else "> 100,000" if wanted is None else wanted,
-                f"{word}, at unequal steps." if pair.steps != "equal" else f"{word}.",
+                settle,
+                ", ".join([word, *pair.reserves]) + ".",
             )
         )
     yield Table(
         slug("comparisons", sweep.study, sweep.variant),
         "Scores",
         f"Factorizations against each other ({sweep.title})",
-        "Each seed's mean score over the tasks that both have, paired by seed. Score: "
-        f"{sweep.scale}. p (Holm) is corrected for all {len(rows)} comparisons of the table and "
-        f"decides, with {ENOUGH_SEEDS} seeds at least. Seeds to settle, where it does not: with "
-        "how many the same paired test at the level of all comparisons would show a difference as "
-        "large as this, with power 0.8.",
+        "The mean difference over the tasks that both have: paired by seed on each task, summed "
+        f"over tasks by Satterthwaite. Score: {sweep.scale}. p (Holm) is corrected for all "
+        f"{len(rows)} comparisons of the table and decides, with {ENOUGH_SEEDS} seeds at least. "
+        "On unlike devices: on some task the two sides were made on other kinds of device, or with "
+        "products of another precision. "
+        "Seeds to settle, where it does not: with how many the same test at the level of all "
+        "comparisons would show a difference as large as this, with power 0.8.",
         (
-            "method", "against", "tasks", "seeds", "steps", "difference", "95 % interval",
-            "Cohen's d", "p (paired)", "p (Holm)", "p (Welch)", "seeds to settle", "in a word",
+            "method", "against", "tasks", "seeds", "steps", "difference", "95 % interval", "p",
+            "p (Holm)", "seeds to settle", "in a word",
         ),
-        tuple(entries),
-        tuple(tags),
+        tuple(rows),
+        tuple({"algorithm": a} for a, *_ in found),
     )  # fmt: skip
 
 
@@ -153,30 +153,46 @@ def _tags(cell: Cell) -> dict[str, str]:
 
 
 class _Pair(NamedTuple):
-    """Two methods on the tasks and seeds that both have."""
+    """Two methods on the tasks that both have."""
 
-    first: Array
-    """The mean score over tasks of every seed, (seeds,)."""
-    second: Array
+    found: Contrast
+    seeds: int
+    """The fewest of a cell."""
     num_tasks: int
     steps: str
     """Whether runs were equally long."""
+    incomplete: str
+    """Which runs have no score; the others are no fair sample."""
+    unlike: bool
+    """Whether some were made on other devices or with other products."""
+
+    @property
+    def reserves(self) -> list[str]:
+        """What a reader should bear in mind."""
+        unequal = ["at unequal steps"] if self.steps != "equal" else []
+        return unequal + (["on unlike devices"] if self.unlike else [])
 
 
-def _by_seed(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> _Pair:
-    sides = [{(c.task, c.view): c for c in sweep.of(algorithm, m)} for m in (ours, theirs)]
-    tasks = [key for key in sides[0] if key in sides[1]]
-    cells = [side[key] for key in tasks for side in sides]
-    seeds = sorted(set.intersection(*(set(c.seeds.tolist()) for c in cells))) if cells else []
-    first, second = (
-        np.array(
-            [
-                np.mean([sweep.scaled(side[k], side[k].scores[side[k].seeds == s]) for k in tasks])
-                for s in seeds
-            ]
-        )
-        for side in sides
+def _pair(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> _Pair | None:
+    """Nothing if there is no task of which both have two scores."""
+    sides = [
+        {(c.task, c.view): c for c in sweep.every(algorithm=algorithm, factorization=f, apart=a)}
+        for f, a in (ours, theirs)
+    ]
+    both = [(sides[0][key], sides[1][key]) for key in sides[0] if key in sides[1]]
+    incomplete = next((cell.incomplete for pair in both for cell in pair if cell.incomplete), "")
+    pairs = [pair for pair in both if all(cell.scores.size > 1 for cell in pair)]
+    if not pairs:
+        return None
+    share = 1.0 / len(pairs)
+    found = by_seed(
+        [
+            (weight, sample(sweep.scaled(cell, cell.scores), cell.seeds))
+            for cell, weight in zip(pair, (share, -share), strict=True)
+        ]
+        for pair in pairs
     )
-    steps = [(sides[0][key].steps, sides[1][key].steps) for key in tasks]
-    unequal = next((f"{one:,} and {other:,}" for one, other in steps if one != other), "equal")
-    return _Pair(first, second, len(tasks), unequal)
+    seeds = min(cell.scores.size for pair in pairs for cell in pair)
+    unequal = (f"{o.steps:,} and {t.steps:,}" for o, t in pairs if o.steps != t.steps)
+    mixed = any(map(unlike, pairs))
+    return _Pair(found, seeds, len(pairs), next(unequal, "equal"), incomplete, mixed)
