@@ -302,7 +302,7 @@ def read_store(path: str | Path, *, all_runs: bool = False) -> StudyRuns:
                 runs.append(_read_run(folder, name))
             elif (folder / "error.json").is_file():
                 config = _read_config(folder) if (folder / "config.json").is_file() else {}
-                failures.append(Failure(run_id, config, _read_json(folder / "error.json")))
+                failures.append(Failure(run_id, folder, config, _read_json(folder / "error.json")))
         except ConfigError as error:
             damaged.append(Damaged(run_id, str(error)))
     return StudyRuns(
