@@ -22,14 +22,15 @@ test: $(VENV)/built
 
 # The oldest of every dependency that pyproject.toml allows, in an environment of its own, and a smoke
 # test with it. On Linux torch is a CPU build from TORCH_INDEX, so nothing for GPUs is downloaded;
-# `make floors TORCH=2.13.0 TORCH_INDEX=` takes another torch, and no index beside pip's own.
+# `make floors TORCH=2.13.0 TORCH_INDEX=` takes another torch, of whatever build pip's own index has.
 FLOORS := build/floors
 TORCH ?=
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 floors:
 	rm -rf $(FLOORS)
 	$(PYTHON) -m venv $(FLOORS)
-	$(PYTHON) tools/floors.py $(if $(TORCH),--torch $(TORCH)) > $(FLOORS)/floors.txt
+	$(PYTHON) tools/floors.py $(if $(TORCH),--torch $(TORCH)) \
+		$(if $(TORCH_INDEX),,--any-build) > $(FLOORS)/floors.txt
 	$(FLOORS)/bin/python -m pip --disable-pip-version-check --quiet install -c $(FLOORS)/floors.txt \
 		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
 		--config-settings=build-dir=$(FLOORS)/module .

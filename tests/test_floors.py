@@ -39,5 +39,16 @@ def test_torch_comes_without_what_is_for_gpus():
     assert floors()["torch"].endswith(cpu)
 
 
+def test_without_the_index_of_cpu_builds_none_is_asked_for():
+    """No other index has one, so that pip would find nothing."""
+    assert floors("--torch", "2.13.0", "--any-build")["torch"] == "2.13.0"
+    for index, asked in (("", True), ("https://download.pytorch.org/whl/cpu", False)):
+        told = subprocess.run(
+            ["make", "-n", "floors", "TORCH=2.13.0", f"TORCH_INDEX={index}"],
+            cwd=ROOT, capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        assert ("--any-build" in told) == asked
+
+
 def test_an_extra_brings_the_extras_that_it_needs():
     assert {"matplotlib", "scipy", "pyarrow", "torch"} <= set(floors("report"))
