@@ -26,7 +26,7 @@ MAX_STEPS = 10**15
 _ROWS = tuple[float, ...]
 _ASKED: dict[Any, tuple[str, str | None]] = {
     bool: ("a yes or no", "True, False"),
-    int: ("a count", "whole numbers that are not negative"),  # some begin at 1: `check_counts`
+    int: ("a count", "whole numbers from 1; a few settings take 0, too"),  # see `check_counts`
     float: ("a number", None),
     str: ("a word", None),
     _ROWS: ("a number, or one for each member", "0.1 or (0.1, 0.2)"),

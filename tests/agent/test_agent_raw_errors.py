@@ -92,7 +92,8 @@ def test_bins_and_slots_are_as_many_as_a_memory_may_hold():
 def test_more_members_than_there_can_be_are_refused_and_a_lone_seed_is_explained(many):
     with pytest.raises(hw.ConfigError, match=r"too many members; .*up to 100,000") as caught:
         made(seeds=many)
-    assert (f"is seeds=[{many}]" in str(caught.value)) == (not isinstance(many, range))
+    is_seed = not isinstance(many, range) and many < 2**64  # others are refused as seeds, too
+    assert (f"is seeds=[{many}]" in str(caught.value)) == is_seed
 
 
 def test_seeds_in_an_array_without_axes_are_how_many():
@@ -120,6 +121,16 @@ def test_a_table_that_tells_members_apart_by_seed_refuses_twins(tmp_path):
     with pytest.raises(hw.ConfigError, match=r"two members have one seed.*CSVSink or a JSONLSink"):
         agent.learn(64, progress=False, sinks=[hw.ParquetSink(tmp_path / "x")])
     assert seed_labels([3, 7]) == ["3", "7"]
+
+
+def test_what_is_said_to_be_allowed_is_not_refused():
+    """The sign of a setting is looked at before its least value is."""
+    for name in ("rollout", "minibatch", "epochs"):
+        for bad in (-1, 0, "x"):
+            with pytest.raises(hw.ConfigError, match="allowed: whole numbers from 1") as caught:
+                made(**{name: bad})
+            assert "not negative" not in str(caught.value)
+    made(offline_rows=0)
 
 
 # --- learn, evaluate, export ----------------------------------------------------------------------

@@ -251,7 +251,8 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
             allowed="5 or [0, 7]",
         )
     if given[checks.MAX_MEMBERS :]:
-        one = f" The seed {seeds} alone is seeds=[{seeds}]." if checks.is_whole(seeds) else ""
+        is_seed = checks.is_whole(seeds) and seeds <= checks.MAX_SEED
+        one = f" The seed {seeds} alone is seeds=[{seeds}]." if is_seed else ""
         raise ConfigError(
             "there are too many members",
             got=seeds,
