@@ -11,7 +11,7 @@ import synthetic
 
 from headwise.errors import ConfigError, StoreError
 from headwise.report import read_store
-from headwise.report.store import pooled
+from headwise.report.pooled import pooled
 from headwise.study.tables import read_table, table_bytes
 
 

@@ -19,7 +19,8 @@ from headwise.report.figures.figure import Figure
 from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
 from headwise.report.page import left_out, render_page
-from headwise.report.store import RunRecord, StudyRuns, pooled, read_store
+from headwise.report.pooled import pooled
+from headwise.report.store import RunRecord, StudyRuns, read_store
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import (
     claims_table,
