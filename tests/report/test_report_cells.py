@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import synthetic
 
-from headwise.report.cells import band, cells_of
+from headwise.report.cells import band, cells_of, lost_of
 from headwise.report.figures.curves import curve_figures, cut
 from headwise.report.figures.scores import score_figures
 from headwise.report.page import made_on
@@ -475,6 +475,48 @@ def test_runs_without_a_score_do_not_vanish(tmp_path):
     ):
         with pytest.raises(IncompleteError, match=said):
             judged()
+
+
+def test_a_method_of_which_all_runs_failed_on_a_task_is_not_compared_without_it(tmp_path):
+    """Nothing finished there, so that no cell of it tells."""
+    runs = [
+        platform_run(f, seed, score + 0.01 * seed, view=view)
+        for f, score in (("shared", 0.9), ("vdn", 0.2), ("ar", 0.5))
+        for seed in range(5)
+        for view in ("discrete", "hybrid")
+        if (f, view) != ("vdn", "hybrid")
+    ]
+    failed = [platform_run("vdn", seed, 0.0, view="hybrid")[0] for seed in range(5)]
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs, failed=failed))
+    (sweep,) = sweeps_of("s", store, failed=store.failed)
+    (table,) = comparison_tables(sweep)
+    said = {row[:2]: row[-1] for row in table.rows}
+    why = "all 5 runs of Platform/hybrid/ppo/vdn failed"
+    assert said["PPO shared", "VDN-PPO"] == said["VDN-PPO", "PPO AR"] == f"Incomplete: {why}."
+    assert said["PPO shared", "PPO AR"] == "PPO shared is better than PPO AR."
+    scores = score_table(
+        "s", cells_of(store, failed=store.failed), lost_of(store.runs, store.failed)
+    )
+    rows = [dict(zip(scores.columns, row, strict=True)) for row in scores.rows]
+    (row,) = (row for row in rows if not row["seeds"])
+    assert (row["view"], row["method"], row["no score"]) == ("hybrid", "VDN-PPO", 5)
+    captions = [figure.caption for figure in score_figures(sweep)]
+    assert captions
+    assert all(f"Not in it: {why}." in caption for caption in captions)
+
+
+def test_figures_say_of_which_cells_some_runs_have_no_score(tmp_path):
+    runs = [platform_run(f, seed, 0.5) for f in ("vdn", "shared") for seed in range(3)]
+    failed = [platform_run("vdn", 3, 0.5)[0]]
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", runs, failed=failed))
+    (sweep,) = sweeps_of("s", store, failed=store.failed)
+    assert sweep.lost == ()
+    heat, *others = score_figures(sweep)
+    texts = [text for row in heat.panels[0].texts for text in row]
+    assert sum("without a score: 1" in text for text in texts) == 1
+    assert all("Of 1 of 2 cells some runs have no score" in f.caption for f in (heat, *others))
+    (whole,) = sweeps_of("s", store)
+    assert not any("no score" in figure.caption for figure in score_figures(whole))
 
 
 def test_a_method_of_which_no_episode_ended_on_a_task_is_not_averaged_without_it(tmp_path):

@@ -101,6 +101,34 @@ class Cell:
         return float("nan")
 
 
+@dataclass(frozen=True)
+class Lost:
+    """A configuration of which every run failed: there is no cell of it, only a place for one."""
+
+    runs: tuple[RunRecord, ...]
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """Task, view, algorithm and factorization."""
+        first = self.runs[0]
+        return (first.task, first.view, first.algorithm, first.factorization)
+
+    @property
+    def incomplete(self) -> str:
+        """Why nothing is known of it."""
+        return f"all {len(self.runs)} runs of {'/'.join(self.place)} failed"
+
+
+def lost_of(runs: Iterable[RunRecord], failed: Iterable[RunRecord]) -> list[Lost]:
+    """The configurations of failed runs that none of the other runs has, in order of names."""
+    known = {_configuration(run) for run in runs}
+    groups: dict[str, list[RunRecord]] = {}
+    for run in failed:
+        groups.setdefault(_configuration(run), []).append(run)
+    lost = [Lost(tuple(group)) for name, group in groups.items() if name not in known]
+    return sorted(lost, key=lambda one: (one.place, one.runs[0].id))
+
+
 def cells_of(
     runs: Iterable[RunRecord],
     timed: Iterable[RunRecord] = (),

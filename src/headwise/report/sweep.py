@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from headwise.averages import CONFIDENCE
-from headwise.report.cells import Cell, cells_of, read_curves, unlike
+from headwise.report.cells import Cell, Lost, cells_of, lost_of, read_curves, unlike
 from headwise.report.names import FACTORIZATIONS, in_order
 from headwise.report.published import Asked, budget
 from headwise.report.statistics import (
@@ -91,6 +91,8 @@ class Sweep:
     cells: tuple[Cell, ...]
     asked: tuple[Asked, ...] = ()
     """The cells that it would have if it were whole, as far as anybody knows."""
+    lost: tuple[Lost, ...] = ()
+    """What has no cell because all of its runs failed."""
 
     @property
     def title(self) -> str:
@@ -311,12 +313,14 @@ def sweeps_of(
         failed: Runs that raised.
     """
     variants: dict[str, list[RunRecord]] = {}
-    for run in runs:
+    for run in (every := list(runs)):
         variants.setdefault(run.variant, []).append(run)
-    return [
-        Sweep(study, name, tuple(cells_of(variants[name], timed, failed)))
-        for name in sorted(variants)
-    ]
+    found = []
+    for name in sorted(variants):
+        cells = tuple(cells_of(variants[name], timed, failed))
+        lost = lost_of(every, (run for run in failed if run.variant == name))
+        found.append(Sweep(study, name, cells, lost=tuple(lost)))
+    return found
 
 
 def share_of_budget(run: RunRecord) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from headwise.errors import ConfigError
-from headwise.report.cells import cells_of
+from headwise.report.cells import cells_of, lost_of
 from headwise.report.claims import Entry, Evidence, all_claims, ledger
 from headwise.report.decoupler import ENV, decouplers_of
 from headwise.report.figures.curves import curve_figures
@@ -155,7 +155,8 @@ def _tables(
         yield from cost_table(sweep)
     for store in stores:
         if store.runs:
-            yield score_table(store.name, cells_of(store.runs, failed=store.failed))
+            cells = cells_of(store.runs, failed=store.failed)
+            yield score_table(store.name, cells, lost_of(store.runs, store.failed))
     yield runs_table(stores)
     failures = failures_table(stores)
     if failures is not None:

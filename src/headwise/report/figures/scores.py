@@ -16,7 +16,14 @@ from headwise.report.figures.figure import (
     Point,
     Scatter,
 )
-from headwise.report.figures.together import counted, counts_note, line, steps_note, titled
+from headwise.report.figures.together import (
+    counted,
+    counts_note,
+    line,
+    scores_note,
+    steps_note,
+    titled,
+)
 from headwise.report.names import (
     ALGORITHMS,
     DASHES,
@@ -120,6 +127,7 @@ def _heatmap(sweep: Sweep) -> Figure:
             texts[i][j] = (
                 f"{name}: score {values[i, j]:.2f}, return {raw.mean():.4g}{spread}, "
                 f"seeds: {raw.size}, steps: {cell.steps:,}"
+                + (f", without a score: {cell.unscored}" if cell.unscored else "")
             )
     panel = Heat(
         "Interquartile mean of the final score",
@@ -135,7 +143,9 @@ def _heatmap(sweep: Sweep) -> Figure:
         SECTION,
         titled("Every environment, action type and method", sweep),
         f"Score: {sweep.scale}. Empty where the pair does not exist or has not been run, a dot "
-        "where no episode has ended." + steps_note(sweep.cells, ("task", "view")),
+        "where no episode has ended."
+        + steps_note(sweep.cells, ("task", "view"))
+        + scores_note(sweep),
         (panel,),
         columns=1,
     )
@@ -161,7 +171,8 @@ def _intervals(sweep: Sweep) -> Figure:
         f"Score: {sweep.scale}. 95 % intervals, Student's with the standard error of the "
         "stratified bootstrap; a single seed has none."
         + counts_note(said)
-        + steps_note(sweep.where()),
+        + steps_note(sweep.where())
+        + scores_note(sweep),
         tuple(panels),
     )
 
@@ -196,7 +207,10 @@ def _profiles(sweep: Sweep) -> Figure:
         SECTION,
         titled("Performance profiles: the share of runs that score more", sweep),
         f"Score: {sweep.scale}. Bands: percentiles of the stratified bootstrap (95 %), a little "
-        "narrow with few seeds." + counts_note(said) + steps_note(sweep.where()),
+        "narrow with few seeds."
+        + counts_note(said)
+        + steps_note(sweep.where())
+        + scores_note(sweep),
         tuple(panels),
     )
 
@@ -231,7 +245,8 @@ def _improvement(sweep: Sweep) -> Figure:
         SECTION,
         titled("The probability that a run of the row beats a run of the column", sweep),
         "On the same task, ties counted half, averaged over the tasks that both have."
-        + steps_note(sweep.where()),
+        + steps_note(sweep.where())
+        + scores_note(sweep),
         tuple(panels),
     )
 
@@ -278,7 +293,8 @@ def _compute(sweep: Sweep) -> Figure:
         f"Score: {sweep.scale}. Costs are geometric means over tasks, measured in training; times "
         "are a member's share of its population, so only runs packed alike compare."
         + counts_note(words.values())
-        + steps_note(sweep.where(), ("task", "view")),
+        + steps_note(sweep.where(), ("task", "view"))
+        + scores_note(sweep),
         tuple(panels),
         columns=2,
     )

@@ -87,6 +87,21 @@ def steps_note(cells: Iterable[Cell], by: Sequence[str] = ("task", "view", "algo
     )
 
 
+def scores_note(sweep: Sweep) -> str:
+    """A sentence where runs have no score, with a space before it."""
+    partial = sum(cell.unscored > 0 for cell in sweep.cells)
+    words = []
+    if partial:
+        words.append(
+            f" Of {partial} of {len(sweep.cells)} cells some runs have no score: they failed, or "
+            "no episode of theirs ended. What is left may be the lucky ones."
+        )
+    if sweep.lost:
+        words.append(f" Not in it: {', '.join(one.incomplete for one in sweep.lost[:3])}")
+        words.append(f", and {len(sweep.lost) - 3} more." if len(sweep.lost) > 3 else ".")
+    return "".join(words)
+
+
 def titled(text: str, sweep: Sweep) -> str:
     """A title that is not that of another study or variant."""
     return f"{text} ({sweep.title})"

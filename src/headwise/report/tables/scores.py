@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headwise.report.cells import Cell, unlike
+from headwise.report.cells import Cell, Lost, unlike
 from headwise.report.claims.ledger import ENOUGH_SEEDS
 from headwise.report.figures.scores import COSTS
 from headwise.report.names import ALGORITHMS, in_order, method_name, slug
@@ -25,9 +25,10 @@ from headwise.report.sweep import Method, Sweep, methods_of
 from headwise.report.tables.table import Table, interval_text
 
 
-def score_table(study: str, cells: Sequence[Cell]) -> Table:
+def score_table(study: str, cells: Sequence[Cell], lost: Sequence[Lost] = ()) -> Table:
     """A row for every cell: nothing that was run is missing here."""
     variants = any(cell.variant or cell.apart for cell in cells)
+    variants |= any(one.runs[0].variant for one in lost)
     rows, tags = [], []
     for cell in cells:
         scores = cell.scores
@@ -45,6 +46,12 @@ def score_table(study: str, cells: Sequence[Cell]) -> Table:
         row.append(sum(bool(run.result.get("diverged")) for run in cell.runs))
         rows.append(tuple(row))
         tags.append(_tags(cell))
+    for one in lost:
+        task, view, *method = one.place
+        name = [one.runs[0].variant] if variants else []
+        count = [one.runs[0].steps, 0, len(one.runs)]
+        rows.append((task, view, method_name(*method), *name, *count, *[None] * 5, 0))
+        tags.append(dict(zip(_PLACE, one.place, strict=True)))
     columns = ["environment", "view", "method", *(["variant"] if variants else [])]
     columns += ["steps", "seeds", "no score", "mean", "low", "high", "sd", "IQM", "diverged"]
     return Table(
@@ -143,13 +150,12 @@ def cost_table(sweep: Sweep) -> Iterator[Table]:
         )
 
 
+_PLACE = ("environment", "view", "algorithm", "factorization")
+
+
 def _tags(cell: Cell) -> dict[str, str]:
-    return {
-        "environment": cell.task,
-        "view": cell.view,
-        "algorithm": cell.algorithm,
-        "factorization": cell.factorization,
-    }
+    place = (cell.task, cell.view, cell.algorithm, cell.factorization)
+    return dict(zip(_PLACE, place, strict=True))
 
 
 class _Pair(NamedTuple):
@@ -180,7 +186,11 @@ def _pair(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> _Pair |
         for f, a in (ours, theirs)
     ]
     both = [(sides[0][key], sides[1][key]) for key in sides[0] if key in sides[1]]
-    incomplete = next((cell.incomplete for pair in both for cell in pair if cell.incomplete), "")
+    partial = [cell.incomplete for pair in both for cell in pair if cell.incomplete]
+    for one in sweep.lost:  # the task on which all runs failed is none that both have
+        *_, family, factorization = one.place
+        if family == algorithm and factorization in (ours[0], theirs[0]):
+            partial.append(one.incomplete)
     pairs = [pair for pair in both if all(cell.scores.size > 1 for cell in pair)]
     if not pairs:
         return None
@@ -195,4 +205,5 @@ def _pair(sweep: Sweep, algorithm: str, ours: Method, theirs: Method) -> _Pair |
     seeds = min(cell.scores.size for pair in pairs for cell in pair)
     unequal = (f"{o.steps:,} and {t.steps:,}" for o, t in pairs if o.steps != t.steps)
     mixed = any(map(unlike, pairs))
+    incomplete = partial[0] if partial else ""
     return _Pair(found, seeds, len(pairs), next(unequal, "equal"), incomplete, mixed)
