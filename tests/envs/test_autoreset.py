@@ -26,5 +26,5 @@ def test_every_spelling_is_understood_everywhere(given):
 
 @pytest.mark.parametrize("given", ["same_stop", "", None, 0, AutoresetMode])
 def test_others_are_refused(given):
-    with pytest.raises(ConfigError, match="allowed: disabled, next_step, same_step"):
+    with pytest.raises(ConfigError, match="llowed: disabled, next_step, same_step"):
         autoreset_mode(given)

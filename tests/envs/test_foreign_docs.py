@@ -3,7 +3,19 @@ from pathlib import Path
 
 import numpy as np
 
-PAGE = Path(__file__).parents[2] / "docs" / "your-environment.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "your-environment.md"
+
+
+def test_no_page_names_what_may_be_a_setting():
+    """`seeds` and `num_slots` by name are settings of the environment, which may have such."""
+    found = [
+        (page.name, call)
+        for page in DOCS.glob("*.md")
+        for call in re.findall(r"(?:make_vec|foreign_env)\([^)]*\)", page.read_text())
+        if re.search(r"\b(env|seeds|num_slots)=", call)
+    ]
+    assert found == []
 
 
 def test_the_example_does_what_it_says():
