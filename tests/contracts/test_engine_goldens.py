@@ -56,7 +56,7 @@ def test_a_population_learns_what_it_did(algorithm, name):
 
 def is_played_alone(algorithm, name):
     cell, _ = golden(algorithm).cells[name]
-    return not cell.is_off_the_path and not (algorithm == "ppo" and cell.masked)  # for time
+    return not cell.is_off_the_path
 
 
 ALONE_TOO = [cell for cell in CELLS if is_played_alone(*cell)]
