@@ -137,6 +137,7 @@ def test_a_broken_file_is_named_and_costs_its_run_alone(folder, name):
     ("name", "text"),
     [
         ("result.json", '{"final_return": "many"}'),
+        ("result.json", '{"final_return": {"mean": 1}}'),
         ("result.json", "[" * 100_000),
         ("config.json", '{"env": "Platform", "seed": 0}'),
         ("curve.json", '{"returns": [1, 2]}'),
@@ -174,6 +175,26 @@ def test_a_folder_whose_name_is_not_the_hash_of_its_configuration(folder):
     assert all("not the hash of its configuration" in run.why for run in store.damaged)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("env_settings", [1, 2]),
+        ("settings", 1.5),
+        ("steps", 10**30),
+        ("seed", "x"),
+        ("num_envs", float("inf")),
+    ],
+)
+def test_a_configuration_of_no_run_costs_its_run_alone(tmp_path, name, value):
+    """Its folder has the name that is its hash."""
+    good = [synthetic.decoupler_run("ppo", "vdn", "range", seed, 80.0) for seed in range(2)]
+    config, *others = good[0]
+    bad = {**config, name: value}
+    store = read_store(synthetic.write_store(tmp_path / "s", "s", [*good, (bad, *others)]))
+    assert [run.config for run in store] == [config for config, *_ in good]
+    assert [run.id for run in store.damaged] == [synthetic.run_id(bad)]
+
+
 def test_labels_are_checked_though_they_are_not_hashed(folder):
     first = read_store(folder).runs[0]
     config = json.loads((first.folder / "config.json").read_text())
@@ -200,7 +221,8 @@ def test_a_run_that_one_of_two_folders_has_whole_is_not_missing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "{ nonsense", '{"version": 1}', '{"plan": {}}', '{"plan": [{"seed": 1}]}']
+    "text",
+    ["[]", "{ nonsense", '{"version": 1}', '{"plan": {}}', '{"plan": [{"seed": 1}]}', "[" * 10**5],
 )
 def test_a_broken_plan_costs_no_run(folder, text):
     (folder / "study.json").write_text(text)

@@ -283,3 +283,17 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(name, store, tmp_path):
     (store.folder / "study.json").write_text(json.dumps(forged))
     with pytest.raises(StoreError, match=r"name that no study can have|does not describe a study"):
         store.study()
+
+
+def test_texts_that_are_nested_too_deeply_are_refused(store):
+    path = archived(store)
+    table = parquet.read_table(path)
+    for name in ("config", "result"):
+        deep = pa.array(["[" * 100_000] * table.num_rows)
+        place = table.schema.get_field_index(name)
+        parquet.write_table(table.set_column(place, name, deep), path)
+        with pytest.raises(ConfigError, match=r"got run 0: .*nested too deeply"):
+            read_archive(path)
+    parquet.write_table(table.replace_schema_metadata({"headwise.study": "[" * 100_000}), path)
+    with pytest.raises(ConfigError, match=r"is no archived study; got .*nested too deeply"):
+        read_archive(path)

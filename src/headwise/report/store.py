@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from headwise.checks import checked_seed, checked_steps
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.run import Run
@@ -36,6 +37,10 @@ AS_IT_IS = "as it is"
 """The view of environments that are not ours: nothing in the store says what their actions are."""
 _NEEDED = ("env", "algorithm", "factorization", "seed", "steps")
 """What a run's configuration cannot be read without."""
+_READ_AS_NUMBERS = (
+    "final_", "auc", "steps_to_", "num_parameters", "act_", "update_ms", "wall_s",
+)  # fmt: skip
+"""How the final numbers begin that a report reads; others may be lists."""
 _PRODUCTS = {"highest": "float32", "high": "tf32", "medium": "bf16"}
 """Precisions of matrix products, by torch's words."""
 
@@ -329,7 +334,7 @@ def _read_run(folder: Path, study: str) -> RunRecord:
     )
     try:
         for name, value in run.result.items():
-            if not isinstance(value, list | dict):
+            if not isinstance(value, list | dict) or name.startswith(_READ_AS_NUMBERS):
                 run.number(name)
         run.curve()
         run.metric("")
@@ -346,8 +351,14 @@ def _read_config(folder: Path) -> dict[str, Any]:
         Run.from_json({**config, "id": folder.name})
     except ConfigError as error:
         raise _unreadable(path, error) from error
-    if not isinstance(config["labels"], dict):  # which are no part of what is hashed
-        raise _unreadable(path, "labels that are no JSON object")
+    for name in ("labels", "env_settings", "settings", "factorization_settings"):
+        if not isinstance(config[name], dict):  # whatever its hash is, no run was made of it
+            raise _unreadable(path, f"{name} that are no JSON object")
+    try:
+        checked_seed(config["seed"])
+        checked_steps("steps", config["steps"])
+    except ConfigError as error:
+        raise _unreadable(path, error) from error
     return config
 
 

@@ -8,7 +8,6 @@ hundred bytes of a run. Restored, its runs count as finished, and the study goes
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwise.errors import ConfigError
-from headwise.study.files import write_whole
+from headwise.study.files import parse_json, write_whole
 from headwise.study.measures import NUM_POINTS
 from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.run import Run, canonical_json
@@ -116,7 +115,7 @@ def read_archive(path: Path) -> Archive:
     runs = []
     for place, row in enumerate(table.to_pylist()):
         try:
-            runs.append((Run.from_json(json.loads(row["config"])), _files(row)))
+            runs.append((Run.from_json(parse_json(row["config"])), _files(row)))
         except (ValueError, TypeError, ConfigError) as error:
             raise _no_archive(path, f"run {place}: {error}") from error
     return Archive(study, tuple(runs), beside)
@@ -166,7 +165,7 @@ def _header(metadata: dict[bytes, bytes]) -> dict[str, Any]:
     # Earlier versions wrote no digest, nor anything else.
     if len(metadata) > 1 and metadata.get(_DIGEST) != _digest(said):
         raise ValueError("what it says of the study is not as it was written")
-    study: dict[str, Any] = json.loads(said)
+    study: dict[str, Any] = parse_json(said)
     return study
 
 
@@ -191,7 +190,7 @@ def _outcome(store: Store, run: Run) -> dict[str, Any]:
 
 def _files(row: dict[str, Any]) -> dict[str, Any]:
     """The files of a run, from its row."""
-    files = {f"{part}.json": json.loads(row[part]) for part in _JSON if row[part] is not None}
+    files = {f"{part}.json": parse_json(row[part]) for part in _JSON if row[part] is not None}
     if not all(isinstance(file, dict) for file in files.values()):
         raise ValueError("a file that is no JSON object")
     if row["curve"] is not None:

@@ -66,7 +66,15 @@ def replace_json(path: Path, data: Any, scratch: Path) -> None:
 
 def read_json(path: Path) -> Any:
     """Reads a JSON file."""
-    return json.loads(path.read_text())
+    return parse_json(path.read_text())
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a text from anywhere says; a ValueError if it is no JSON, however deep it is nested."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def sync_folder(path: Path) -> None:

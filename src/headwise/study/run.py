@@ -88,11 +88,15 @@ class Run:
         if any(name not in data for name in needed):
             raise ConfigError("a run is not complete", got=data, allowed=f"all of {needed}")
         run = cls(**{name: data[name] for name in known if name in data})
-        if data.get("id", run.id) != run.id:
+        try:
+            right = run.id
+        except (ValueError, TypeError, RecursionError) as error:  # such as one with infinity in it
+            raise ConfigError("a run cannot be read", got=str(error)) from error
+        if data.get("id", right) != right:
             raise ConfigError(
                 "a run's id is not the hash of its configuration",
                 got=data["id"],
-                allowed=run.id,
+                allowed=right,
                 fix="The file was changed by hand; take its id out to make it a new run.",
             )
         return run
