@@ -264,7 +264,7 @@ def test_an_action_of_two_parts_may_be_taken_apart(agent):
         ({"state": None}, "There is no state: action = agent.predict"),
         ({"episode_start": None}, "There is no state"),
         ({"observation": np.zeros(2)}, r"Say predict\(obs\)"),
-        ({"determinstic": True}, "Did you mean 'deterministic'"),
+        ({"determine": True}, "Did you mean 'deterministic'"),
     ],
 )
 def test_arguments_of_predict_elsewhere_are_answered(agent, words, said):

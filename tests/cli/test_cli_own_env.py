@@ -149,9 +149,9 @@ def test_a_module_that_fails_shows_where(here, capsys):
 
 
 def test_a_module_that_does_not_register_it_is_said_so(here, capsys):
-    assert main(["train", "--env", "my_robot:Robot-v0"]) == 2
+    assert main(["train", "--env", "my_robot:Absent-v0"]) == 2
     said = capsys.readouterr().err
-    assert "the module 'my_robot' can be imported, but registers no 'Robot-v0'" in said
+    assert "the module 'my_robot' can be imported, but registers no 'Absent-v0'" in said
 
 
 @pytest.mark.parametrize("env", ["MyRobot-v0", "MyTeam"])

@@ -124,7 +124,7 @@ def test_a_factorization_that_lacks_something_is_refused_by_name(what):
         (
             "qplex",
             {"mixer": "qmix"},
-            "unknown value of qplex setting 'mixer'; got 'qmix'; allowed: paper",
+            "unknown value of qplex setting 'mixer'; got 'qmix'.*Allowed: paper",
         ),
         ("joint", {"max_joint": 0}, "'max_joint' must be a count"),
         ("joint", {"max_joint": 10**9}, "from 1 to 16,777,216"),
