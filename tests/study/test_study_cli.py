@@ -4,6 +4,7 @@ import errno
 import json
 import shutil
 
+import pyarrow.parquet as parquet
 import pytest
 
 from headwise.cli import main
@@ -138,7 +139,10 @@ def test_no_name_in_a_file_leads_out_of_the_folder(here, capsys):
     assert call("run", "mine", "--executor", "inline", "--only", "vdn") == 0
     assert call("archive", "mine") == 0
     archive = here / "mine.parquet"
-    archive.write_bytes(archive.read_bytes().replace(b'"name":"mine"', b'"name":"../x"'))
+    table = parquet.read_table(archive)
+    said = table.schema.metadata[b"headwise.study"].replace(b'"name":"mine"', b'"name":"../x"')
+    table = table.replace_schema_metadata({b"headwise.study": said})  # as earlier versions wrote it
+    parquet.write_table(table, archive)
     before = sorted(here.rglob("*"))
     assert call("restore", "mine.parquet") == 2
     assert "name that no study can have" in one_line(capsys)
