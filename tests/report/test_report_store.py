@@ -180,6 +180,8 @@ def test_a_folder_whose_name_is_not_the_hash_of_its_configuration(folder):
     [
         ("env_settings", [1, 2]),
         ("settings", 1.5),
+        ("settings", {"gae_lambda": "long"}),
+        ("settings", {"gae_lambda": [0.9, 0.8]}),
         ("steps", 10**30),
         ("seed", "x"),
         ("num_envs", float("inf")),

@@ -428,6 +428,7 @@ LABELS = [
     "$",
     r"a_{b} \ $x^2$",
     "x" * 300,
+    "half of a pair: \ud800",
 ]
 
 
@@ -446,6 +447,20 @@ def test_a_label_of_any_length_and_letters_is_drawn(label, tmp_path):
     store = synthetic.write_store(tmp_path / "s", "mine", runs)
     write_report(store, tmp_path / "out", formats=("png", "pdf"))
     assert len(list((tmp_path / "out" / "figures").glob("*.pdf"))) >= 4
+
+
+def test_whatever_a_run_says_of_where_it_was_made_stops_no_report(small, tmp_path):
+    (store,) = moved(small[1:], tmp_path)
+    runs = read_store(store).runs
+    sayings = [{"packages": 5}, {"packages": [1]}, {"device": "\ud800", "commit": "\udcff"}]
+    for run, said in zip(runs, sayings, strict=False):
+        (run.folder / "fingerprint.json").write_text(json.dumps(said))
+    study = json.loads((store / "study.json").read_text())
+    (store / "study.json").write_text(json.dumps({**study, "about": "\ud800 why?"}))
+    page = write_report([store], tmp_path / "out", formats=())
+    assert "? why?" in page.read_text()
+    made = rows(tmp_path / "out" / "tables" / "machines.csv")
+    assert {("5", ""), ("[1]", ""), ("", "?")} <= {(row["torch"], row["commit"]) for row in made}
 
 
 @pytest.mark.parametrize("length", [10, 33, 60])

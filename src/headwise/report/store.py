@@ -312,7 +312,7 @@ def read_store(path: str | Path, *, all_runs: bool = False) -> StudyRuns:
     return StudyRuns(
         root,
         name,
-        str(study.get("about", "")),
+        str(study.get("about", "")).encode(errors="replace").decode(),
         tuple(runs),
         tuple(failures),
         frozenset(order),
@@ -354,6 +354,9 @@ def _read_config(folder: Path) -> dict[str, Any]:
     for name in ("labels", "env_settings", "settings", "factorization_settings"):
         if not isinstance(config[name], dict):  # whatever its hash is, no run was made of it
             raise _unreadable(path, f"{name} that are no JSON object")
+    trace = config["settings"].get("gae_lambda", 0.0)
+    if config["algorithm"] == "ppo" and not isinstance(trace, int | float):
+        raise _unreadable(path, "a gae_lambda that is no number")
     try:
         checked_seed(config["seed"])
         checked_steps("steps", config["steps"])
@@ -364,7 +367,10 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text())
+        text = path.read_text()
+        data = json.loads(text)
+        if "\\ud" in text.lower():  # maybe half of a pair, which nobody can draw or write
+            data = json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(path, error) from error
     if not isinstance(data, dict):

@@ -139,7 +139,7 @@ def machines_table(stores: Sequence[StudyRuns]) -> Table:
                 store.name,
                 str(made.get("headwise", "")),
                 str(made.get("commit") or ""),
-                str(packages.get("torch", "")),
+                str(packages.get("torch", "") if isinstance(packages, dict) else packages),
                 str(machine.get("processor", "") if isinstance(machine, dict) else machine),
                 str(made.get("device", "")),
                 run.products,
