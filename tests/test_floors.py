@@ -23,6 +23,7 @@ def floors(*words):
         ("gymnasium", "1.2.1"),  # Discrete takes no dtype: no agent of CartPole can be loaded
         ("tyro", "0.9.29"),  # no tyro.conf.DisallowNone: no command line
         ("torch", "2.8.0"),  # no torch.backends.mkldnn.matmul.fp32_precision: no `products`
+        ("torch", "2.9.0"),  # warns whenever it is asked for the precision of products
     ],
 )
 def test_what_was_found_too_old_is_not_allowed(name, too_old):
