@@ -6,13 +6,14 @@ import json
 import re
 from collections import Counter
 from html import unescape
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from headwise.report.claims import Evidence, all_claims, ledger
-from headwise.report.statistics import holm, welch
+from headwise.report.statistics import compare, holm, sample, welch
 from headwise.report.store import RunRecord
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import claims_table
@@ -274,3 +275,33 @@ def test_every_number_of_the_decoupler_in_what_holds_is_in_its_runs():
             values = np.array(found[name, estimator, preset])
             error = values.std(ddof=1) / np.sqrt(values.size)
             assert text.strip("*") == f"{values.mean():.1f} ± {error:.1f}"
+
+
+def test_what_pairs_of_seeds_show_of_weights_is_in_the_runs_and_in_the_ledger():
+    text = " ".join((ROOT / "docs" / "statistics.md").read_text().split())
+    runs = [row for row in rows_of("decoupler.csv") if row["study"] == "decoupler_factorial"]
+    found = {}
+    for preset in ("as_published", "sound"):
+        paired, apart = [], []
+        for f, estimator, name in product(
+            ("vdn", "qplex"), ("grad", "range"), ("final_return", "auc", "steps_to_50")
+        ):
+            sides = [
+                sample(*zip(*(
+                    (float(row[name] or 100_000), int(row["seed"])) for row in runs
+                    if (row["preset"], row["factorization"], row["estimator"]) == (preset, f, e)
+                ), strict=True))
+                for e in (estimator, "uniform")
+            ]  # fmt: skip
+            paired.append(float(compare(*sides).p))
+            apart.append(float(welch(*(side.values for side in sides)).p))
+        found[preset] = [sum(np.less(p, 0.05)) for p in (paired, apart, holm(paired))]
+    alone, unpaired, after = zip(*found.values(), strict=True)
+    assert f"weights {alone[0]} as published and {alone[1]} sound are beyond chance" in text
+    assert f"(Welch's test: {unpaired[0]} and {unpaired[1]}), {after[0]} and {after[1]}" in text
+    beyond = Counter()
+    for row in rows_of("claims.csv"):
+        if ": weighting by" in row["claim"] and row["we measure"].endswith("minus uniform"):
+            low, high = map(float, row["95 % interval"].strip("[]").split(", "))
+            beyond[row["settings"]] += low > 0 or high < 0
+    assert f"by which it is {beyond['as published']} and {beyond['sound']}." in text
