@@ -48,6 +48,12 @@ MixtureRows mixture_rows(const Array<const float, -1, -1>& advantage,
 }  // namespace
 
 void bind_learners(nb::module_& m) {
+  m.def(
+      "best_isa",
+      [] {
+        return kIsa == Isa::kAvx512 ? "avx512" : kIsa == Isa::kAvx2 ? "avx2" : "baseline";
+      },
+      "The instruction set in use: the best that this machine has, or what HEADWISE_ISA asks for.");
   m.def("philox", &philox, "counter"_a, "key"_a,
         "Four random words: Philox4x32-10 of four counter words and a 64-bit key.");
   m.def(

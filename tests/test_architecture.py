@@ -10,7 +10,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
     "errors", "foreign_names", "registry", "checks", "cores", "added", "averages", "csv_cells",
-    "spaces", "envs", "population", "nets", "factorizations", "algorithms", "training", "export",
+    "spaces", "envs", "ops", "population", "heads", "nets", "factorizations", "algorithms", "engine",
+    "training", "export",
     "agent", "study",
     "studies", "report", "cli",
 ]  # fmt: skip

@@ -54,8 +54,8 @@ class Keys:
         self.seeds = _checked(seeds)
         self.device = torch.device(device)
         self._words = np.array(self.seeds, dtype=np.uint64)
-        if self.device.type != "cpu":
-            self._bits = torch.from_numpy(self._words.view(np.int64)).to(self.device)
+        self.bits = torch.from_numpy(self._words.view(np.int64)).to(self.device)
+        """The seeds, as the bits of int64 (P,)."""
 
     @property
     def num_members(self) -> int:
@@ -75,7 +75,7 @@ class Keys:
 
             _core.fill_uniforms(out.numpy(), self._words, int(stream), step)
         else:
-            fill_uniforms(out, self._bits, int(stream), step)
+            fill_uniforms(out, self.bits, int(stream), step)
         return out.view(self.num_members, *shape)
 
     def at(self, step: int | Tensor) -> Draws:

@@ -1,0 +1,156 @@
+// What Python sees of the operations. The same file is built once for each instruction set, as a
+// module of its own; headwise/ops/core.py takes the best that the machine runs.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "ops/adam.h"
+#include "ops/heads.h"
+#include "ops/network.h"
+#include "ops/rows.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headwise::ops {
+namespace {
+
+using Array = nb::ndarray<nb::numpy, float, nb::ndim<4>>;
+using Maybe = std::optional<Buffer>;
+
+Buffer given(const Maybe& x) { return x ? *x : Buffer(); }
+
+// A view of the numbers, or of the gradients, that keeps the memory alive.
+Array array_of(const Buffer& x, float* data) {
+  auto* memory = new std::shared_ptr<float[]>(x.memory);
+  const nb::capsule owner(memory, [](void* p) noexcept {
+    delete static_cast<std::shared_ptr<float[]>*>(p);
+  });
+  const auto size = [](int n) { return static_cast<std::size_t>(n); };
+  const std::size_t shape[] = {size(x.members), size(x.copies), size(x.rows), size(x.columns)};
+  const std::int64_t strides[] = {x.member, x.copy, x.pitch, 1};
+  return Array(data, 4, shape, owner, strides);
+}
+
+void bind_structures(nb::module_& m) {
+  nb::class_<Buffer>(m, "Buffer")
+      .def(nb::init<int, int, int, int, int, bool>(), "members"_a, "copies"_a, "rows"_a,
+           "columns"_a, "pitch"_a, "gradient"_a)
+      .def("array", [](const Buffer& x) { return array_of(x, x.values); })
+      .def("gradient_array",
+           [](const Buffer& x) -> std::optional<Array> {
+             if (x.gradients == nullptr) return std::nullopt;
+             return array_of(x, x.gradients);
+           })
+      .def("gradient_view",
+           [](const Buffer& x) {
+             Buffer view = x;
+             view.values = x.gradients;
+             view.gradients = nullptr;
+             return view;
+           })
+      .def("columns_from", &Buffer::columns_from, "start"_a, "count"_a)
+      .def("rows_from", &Buffer::rows_from, "start"_a, "count"_a)
+      .def("copies_from", &Buffer::copies_from, "start"_a, "count"_a);
+
+  nb::class_<Program>(m, "Program")
+      .def(nb::init<>())
+      .def("__len__", &Program::size)
+      .def("__enter__",
+           [](Program& program) -> Program& {
+             if (recording != nullptr) throw Fault("another program is recording");
+             recording = &program;
+             return program;
+           },
+           nb::rv_policy::reference)
+      .def("__exit__", [](Program&, const nb::args&) { recording = nullptr; })
+      .def("run",
+           [](Program& program, int times, int threads) {
+             if (program.has_python()) {
+               program.run(times, threads);
+             } else {
+               const nb::gil_scoped_release release;
+               program.run(times, threads);
+             }
+           },
+           "times"_a, "threads"_a);
+  m.def("emit_python", [](nb::callable step) {
+    if (recording != nullptr) recording->add({0, nullptr, [step] { step(); }});
+  });
+
+  nb::class_<HeadTable>(m, "HeadTable")
+      .def(nb::init<const std::vector<int>&, std::vector<int>, const std::vector<int>&,
+                    const std::vector<float>&, const std::vector<float>&, const std::vector<int>&,
+                    const std::vector<int>&, int, bool, bool, float, float>());
+  nb::class_<Embedding>(m, "Embedding")
+      .def("__init__",
+           [](Embedding* e, std::vector<int> heads, std::vector<int> values,
+              std::vector<float> scales, std::vector<float> shifts, const HeadTable& table) {
+             new (e) Embedding{std::move(heads), std::move(values), std::move(scales),
+                               std::move(shifts), table};
+           });
+  nb::class_<Queries>(m, "Queries")
+      .def("__init__", [](Queries* q, std::vector<int> rows, std::vector<int> heads,
+                          std::vector<int> options, std::vector<int> columns, float stands_for) {
+        new (q) Queries{std::move(rows), std::move(heads), std::move(options), std::move(columns),
+                        stands_for};
+      });
+}
+
+void bind_network(nb::module_& m) {
+  nb::class_<Network>(m, "Network")
+      .def_static(
+          "make",
+          [](std::vector<int> leaves, std::vector<int> widths, const std::vector<int>& activations,
+             int members, int rows, int copies, std::vector<std::vector<Runs>> sees) {
+            std::vector<Activation> kinds;
+            for (const int kind : activations) kinds.push_back(static_cast<Activation>(kind));
+            return std::make_shared<Network>(std::move(leaves), std::move(widths), std::move(kinds),
+                                             members, rows, copies, std::move(sees));
+          },
+          "leaves"_a, "widths"_a, "activations"_a, "members"_a, "rows"_a, "copies"_a, "sees"_a)
+      .def("layer", &Network::layer)
+      .def("place", &Network::place)
+      .def("forward", &Network::forward, "x"_a, "copies"_a, "columns"_a)
+      .def("backward", &Network::backward, "x"_a, "copies"_a, "weights"_a, "add"_a);
+}
+
+void bind_rows(nb::module_& m) {
+  m.def("adam_step", [](const Buffer& parameters, const Buffer& mean, const Buffer& square,
+                        const Buffer& count, const Buffer& learning_rate, const Buffer& alive,
+                        const Buffer& norm, float beta1, float beta2, float epsilon,
+                        float max_norm, const Maybe& follower, float rate) {
+    adam_step({parameters, mean, square, count, learning_rate, alive, norm, beta1, beta2, epsilon,
+               max_norm, given(follower), rate});
+  }, "parameters"_a, "mean"_a, "square"_a, "count"_a, "learning_rate"_a, "alive"_a, "norm"_a,
+        "beta1"_a, "beta2"_a, "epsilon"_a, "max_norm"_a, "follower"_a.none(), "rate"_a);
+  m.def("gather", &gather);
+  m.def("take", &take);
+  m.def("copy", &copy);
+  m.def("fill", &fill);
+  m.def("uniform", &uniform);
+  m.def("advance", &advance);
+  m.def("shuffle", &shuffle);
+}
+
+}  // namespace
+}  // namespace headwise::ops
+
+NB_MODULE(HEADWISE_MODULE, m) {
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const headwise::ops::Fault& fault) {
+      PyErr_SetString(PyExc_ValueError, fault.what());
+    }
+  });
+  headwise::ops::bind_structures(m);
+  headwise::ops::bind_network(m);
+  headwise::ops::bind_rows(m);
+}

@@ -1,0 +1,140 @@
+// What operations read and write: numbers of members, with room for the gradient beside them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ops/product.h"
+
+namespace headwise::ops {
+
+// A mistake of whoever calls; Python sees a ValueError.
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// float32 numbers (members, copies, rows, columns); whole numbers lie in their bits where an
+// operation says so. Views share the memory and keep it alive, so a view may be a temporary and
+// what is recorded stays valid. What has one copy serves all copies of whoever reads it.
+struct Buffer {
+  std::shared_ptr<float[]> memory;
+  float* values = nullptr;
+  float* gradients = nullptr;  // laid out like the values; null where nothing is to be learned
+  std::int64_t member = 0, copy = 0, pitch = 0;  // how far apart members, copies and rows are
+  int members = 0, copies = 1, rows = 1, columns = 1;
+
+  Buffer() = default;
+  Buffer(int members_, int copies_, int rows_, int columns_, int pitch_, bool has_gradient)
+      : copy(std::int64_t{rows_} * pitch_),
+        pitch(pitch_),
+        members(members_),
+        copies(copies_),
+        rows(rows_),
+        columns(columns_) {
+    member = (copy * copies + kWide - 1) / kWide * kWide;
+    const std::int64_t size = member * members + kWide;  // whole groups are read at the end
+    const std::int64_t total = has_gradient ? 2 * size : size;
+    constexpr std::align_val_t kAligned{64};
+    auto* raw = static_cast<float*>(
+        operator new[](static_cast<std::size_t>(total) * sizeof(float), kAligned));
+    memory.reset(raw, [](float* p) { operator delete[](p, kAligned); });
+    std::fill_n(raw, total, 0.0f);
+    values = raw;
+    if (has_gradient) gradients = raw + size;
+  }
+
+  explicit operator bool() const { return values != nullptr; }
+  [[nodiscard]] std::int64_t offset(int p, int c) const {
+    return p * member + (copies > 1 ? c * copy : 0);
+  }
+  [[nodiscard]] float* at(int p, int c = 0) const { return values + offset(p, c); }
+  [[nodiscard]] float* row(int p, int c, int b) const { return at(p, c) + b * pitch; }
+  [[nodiscard]] float* gradient(int p, int c = 0) const { return gradients + offset(p, c); }
+  [[nodiscard]] float* gradient_row(int p, int c, int b) const {
+    return gradient(p, c) + b * pitch;
+  }
+  [[nodiscard]] std::int32_t* ints(int p) const {
+    return reinterpret_cast<std::int32_t*>(at(p));
+  }
+  [[nodiscard]] std::int64_t* longs(int p) const {
+    return reinterpret_cast<std::int64_t*>(at(p));
+  }
+
+  // Views.
+  [[nodiscard]] Buffer shifted(std::int64_t by) const {
+    Buffer view = *this;
+    view.values += by;
+    if (gradients != nullptr) view.gradients += by;
+    return view;
+  }
+  [[nodiscard]] Buffer columns_from(int start, int count) const {
+    check(start, count, columns, "columns");
+    Buffer view = shifted(start);
+    view.columns = count;
+    return view;
+  }
+  [[nodiscard]] Buffer rows_from(int start, int count) const {
+    check(start, count, rows, "rows");
+    Buffer view = shifted(start * pitch);
+    view.rows = count;
+    return view;
+  }
+  [[nodiscard]] Buffer copies_from(int start, int count) const {
+    check(start, count, copies, "copies");
+    Buffer view = shifted(start * copy);
+    view.copies = count;
+    return view;
+  }
+  [[nodiscard]] bool is(const Buffer& other) const {
+    return values == other.values && rows == other.rows && columns == other.columns;
+  }
+
+ private:
+  static void check(int start, int count, int size, const char* what) {
+    if (start < 0 || count < 1 || start + count > size) {
+      throw Fault("a view of " + std::to_string(count) + " " + what + " from " +
+                  std::to_string(start) + ", of " + std::to_string(size));
+    }
+  }
+};
+using Buffers = std::vector<Buffer>;
+
+// Sixteen rows at a time, so that the text of a body reads as if for one: f(first row, how many).
+template <class F>
+HEADWISE_INLINE void each_rows(int rows, F&& f) {
+  for (int b = 0; b < rows; b += kWide) f(b, std::min(kWide, rows - b));
+}
+HEADWISE_INLINE Wide get(const Buffer& x, int p, int c, int b, int k, int n) {
+  return column(x.row(p, c, b) + k, x.pitch, n);
+}
+HEADWISE_INLINE void set(Wide y, const Buffer& x, int p, int c, int b, int k, int n) {
+  put(y, x.row(p, c, b) + k, x.pitch, n);
+}
+HEADWISE_INLINE Wide get_gradient(const Buffer& x, int p, int c, int b, int k, int n) {
+  return column(x.gradient_row(p, c, b) + k, x.pitch, n);
+}
+HEADWISE_INLINE void set_gradient(Wide y, const Buffer& x, int p, int c, int b, int k, int n) {
+  put(y, x.gradient_row(p, c, b) + k, x.pitch, n);
+}
+// A setting of a member: the only number of it.
+HEADWISE_INLINE float one(const Buffer& x, int p) { return *x.at(p); }
+
+// Sums rows in sixteen running sums, and those in order: the same bits on every processor.
+struct RowSum {
+  Wide sums{0.0f};
+  HEADWISE_INLINE void add(Wide x, int n) {
+    if (n == kWide) {
+      sums += x;
+    } else {
+      for (int k = 0; k < n; ++k) sums[k] += x[k];
+    }
+  }
+  [[nodiscard]] float total() const { return sum(sums); }
+};
+
+}  // namespace headwise::ops

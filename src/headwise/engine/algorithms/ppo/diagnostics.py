@@ -1,0 +1,105 @@
+"""Numbers that tell how PPO goes: each head's share of the policy gradient, and what values explain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from headwise.ops import Buffer, Ratios, operation
+
+
+@operation(compiled=False)
+def only_column(x: Tensor, *, column: int, count: int) -> Tensor:
+    """One of the columns (P, 1, B, 1 or G) in its place among so many, and zeros elsewhere."""
+    own = x[..., min(column, x.shape[-1] - 1)].unsqueeze(-1)
+    zero = torch.zeros_like(own)
+    return torch.cat([own if k == column else zero for k in range(count)], dim=-1)
+
+
+@operation(compiled=False)
+def explained_variance(value: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+    """The share of the target's variance that values explain, (P, 1, 1, 1), over rows that count."""
+    share = valid / (valid.sum(-2, keepdim=True) * value.shape[-1]).clamp_min(1.0)
+
+    def variance(x: Tensor) -> Tensor:
+        mean = (x * share).sum((-2, -1), keepdim=True)
+        return ((x - mean).square() * share).sum((-2, -1), keepdim=True)
+
+    return 1.0 - variance(target - value) / variance(target).clamp_min(1e-12)
+
+
+@operation(compiled=False)
+def gradient_shares(gradients: Tensor, *, ratios: Ratios) -> Tensor:
+    """Each head's share of the lengths of gradients (P, 1, G, S), (P, 1, 1, H).
+
+    Heads that have a ratio together have an equal share of its own.
+    """
+    norms = torch.linalg.vector_norm(gradients, dim=-1).unsqueeze(-2)
+    shares = norms / norms.sum(-1, keepdim=True).clamp_min(1e-12)
+    counts = ratios.sums(torch.ones(len(ratios.groups), device=norms.device))
+    return ratios.spread(shares / counts)
+
+
+@operation(compiled=False)
+def summed_cosine(first: Tensor, second: Tensor) -> Tensor:
+    """The cosine between the sums of gradients (P, 1, G, S), (P, 1, 1, 1)."""
+    a, b = (x.sum(-2, keepdim=True) for x in (first, second))
+    return torch.nn.functional.cosine_similarity(a, b, dim=-1, eps=1e-12).unsqueeze(-1)
+
+
+@operation(compiled=False)
+def row_means(x: Tensor) -> Tensor:
+    """The mean of each column, (P, 1, 1, W)."""
+    return x.mean(-2, keepdim=True)
+
+
+class Diagnostics:
+    """The gradient of each ratio's surrogate by the policy's parameters, over one minibatch.
+
+    Args:
+        gradient: The gradient of the policy's parameters, (P, 1, 1, S).
+        ratios: The ratios.
+    """
+
+    def __init__(self, gradient: Buffer, ratios: Ratios) -> None:
+        self._gradient, self._ratios = gradient, ratios
+        members, size, device = gradient.members, gradient.width, gradient.device
+        self._weighted, self._plain = (
+            Buffer(members, ratios.count, size, device=device) for _ in range(2)
+        )
+        self.shares = Buffer(members, 1, len(ratios.groups), device=device)
+        self.cosine = Buffer(members, device=device)
+
+    def measure(
+        self, backward: Callable[[Buffer], None], advantage: Buffer, plain: Buffer | None
+    ) -> None:
+        """Shares of heads, and what weights do to the gradient.
+
+        Args:
+            backward: From advantages of all ratios to the gradient of the surrogate.
+            advantage: The advantages, (P, 1, B, 1 or G).
+            plain: Those before credit was shared out, if it was.
+        """
+        from headwise.ops import copy
+
+        some = Buffer(
+            advantage.members, advantage.num_rows, self._ratios.count, device=advantage.device
+        )
+        pairs = [(advantage, self._weighted), *([(plain, self._plain)] if plain else [])]
+        for source, found in pairs:
+            for column in range(self._ratios.count):
+                only_column(source, column=column, count=self._ratios.count, out=some)
+                backward(some)
+                copy(self._gradient, out=found.rows(column, 1))
+        gradient_shares(self._weighted, ratios=self._ratios, out=self.shares)
+        if plain is not None:
+            summed_cosine(self._weighted, self._plain, out=self.cosine)
+
+    def metrics(self, *, weighted: bool) -> dict[str, Tensor]:
+        """What was measured last."""
+        found = {"heads/gradient_share": self.shares.tensor.flatten(1).clone()}
+        if weighted:
+            found["train/weighted_cosine"] = self.cosine.tensor.flatten().clone()
+        return found

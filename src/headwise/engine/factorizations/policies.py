@@ -1,0 +1,121 @@
+"""Policies whose heads are drawn each by itself: from one network, or from a network each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from headwise.heads.blueprint import Blueprint, Part, Taken
+from headwise.heads.layout import Which
+from headwise.ops import Buffer, Evaluation, Layer, evaluate, mean_penalty, mode, sample
+from headwise.population.store import Free
+
+
+class FactoredPolicy:
+    """A distribution for every head, from one network or from as many as there are heads.
+
+    Args:
+        plan: Sizes and kinds.
+        apart: Whether every head has a network of its own.
+        which: The heads.
+    """
+
+    depends = False
+    """Whether a head's distribution depends on what others were."""
+
+    def __init__(self, plan: Blueprint, *, apart: bool = False, which: Which = "all") -> None:
+        self.plan, layout = plan, plan.layout
+        table = layout.table([(0, 0)] * len(range_of(plan, which)), which)
+        per_number = 2 if plan.state_std or plan.kind == "beta" else 1
+        numbers = per_number * len(table.continuous)
+        if apart:
+            places = [(h, 0) for h in range(table.num_heads)]
+            width = max(table.widest, per_number if numbers else 0)
+        else:
+            places = [(0, numbers + first) for first in starts(table.sizes)]
+            places += [(0, per_number * c) for c in range(len(table.continuous))]
+            width = numbers + table.total
+        self.copies = table.num_heads if apart else 1
+        self.table = layout.table(
+            places, which, stack=self.copies, kind=plan.kind, log_std=plan.log_std,
+            state_std=per_number == 2,
+        )  # fmt: skip
+        self.net = plan.network(
+            self.leaves(), [*plan.encoder(), Layer(width, gain=plan.policy_gain)],
+            copies=self.copies, sees=self.sees(),
+        )  # fmt: skip
+        self._penalty = plan.scratch()("penalty", 1)
+        self._penalty.gradient.fill_(1.0)
+        self.parts: list[Part] = [self.net]
+        self._free: Free | None = None
+        if numbers and per_number == 1:
+            self._free = Free(len(table.continuous), first_free(*plan.log_std))
+            self.parts.insert(0, self._free)
+
+    def leaves(self) -> list[int]:
+        """Widths of the network's inputs."""
+        return [self.plan.features]
+
+    def sees(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]] | None:
+        """What copies of the network see of them."""
+        return None
+
+    @property
+    def std(self) -> Buffer | None:
+        """Free standard deviations, (P, 1, 1, C), where they are parameters."""
+        return None if self._free is None else self._free.buffer
+
+    def inputs(self, x: Buffer, taken: Taken) -> list[Buffer]:
+        """The inputs of the network along given actions."""
+        return [x]
+
+    def outputs(self, x: Buffer, taken: Taken) -> tuple[Buffer, Buffer | None]:
+        """What the networks say along given actions, and the free standard deviations."""
+        return self.net.forward(self.inputs(x, taken)), self.std
+
+    def sample(
+        self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Sequence[Buffer]
+    ) -> None:
+        """Draws raw actions, unit actions and log-probabilities."""
+        sample(self.net.forward([x]), self.std, uniform, mask, table=self.table, out=out)
+
+    def mode(self, x: Buffer, mask: Buffer | None, out: Sequence[Buffer]) -> None:
+        """The greedy raw actions, and the same in unit form."""
+        mode(self.net.forward([x]), self.std, mask, table=self.table, out=out)
+
+    def evaluate(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
+        """Log-probabilities and entropies of given actions."""
+        y, std = self.outputs(x, taken)
+        evaluate(
+            y, std, taken.raw, taken.mask, taken.old, table=self.table, given=self.depends, out=out
+        )
+
+    def backward(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
+        """From the gradients of the last evaluation to those of the parameters."""
+        y, penalty = self.net.rows(x.num_rows), self.plan.mean_penalty
+        evaluate.backward(
+            y, self.std, taken.raw, taken.mask, taken.old,
+            table=self.table, given=self.depends, out=out,
+        )  # fmt: skip
+        if penalty and self.table.continuous:
+            mean_penalty(y, table=self.table, coef=penalty, out=self._penalty)
+            mean_penalty.backward(y, table=self.table, coef=penalty, out=self._penalty, add=True)
+        self.net.backward(self.inputs(x, taken))
+
+
+def range_of(plan: Blueprint, which: Which) -> range:
+    """The heads of a kind."""
+    layout = plan.layout
+    first = layout.num_discrete if which == "continuous" else 0
+    return range(first, layout.num_discrete if which == "discrete" else layout.num_heads)
+
+
+def starts(sizes: Sequence[int]) -> list[int]:
+    """Where runs of so many begin."""
+    return [sum(sizes[:i]) for i in range(len(sizes))]
+
+
+def first_free(low: float, high: float) -> float:
+    """A free number whose standard deviation is 1, or as near to it as the bounds allow."""
+    share = min(max(-low / (high - low), 0.01), 0.99)
+    return math.atanh(2.0 * share - 1.0)

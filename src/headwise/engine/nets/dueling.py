@@ -1,0 +1,63 @@
+"""The branching dueling network: one value, and an advantage for every option of every head.
+
+This is the paper's QS topology: an encoder, one more layer whose first half feeds the value and
+whose second half feeds all advantages, and linear outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headwise.heads.blueprint import Blueprint, Part
+from headwise.ops import Buffer, Layer
+
+
+class Dueling:
+    """Inputs to a value and uncentered advantages.
+
+    Args:
+        plan: Sizes and kinds.
+        leaves: Widths of the inputs.
+        outputs: Advantages of a copy.
+        copies: Networks that each member has of these, such as twins or one for each head.
+    """
+
+    def __init__(
+        self, plan: Blueprint, leaves: Sequence[int], outputs: int, copies: int = 1
+    ) -> None:
+        self.width = width = plan.branch_width
+        layers = [*plan.encoder(plan.gain), Layer(2 * width, "tanh", plan.gain)]
+        self._trunk = plan.network(leaves, layers, copies=copies)
+        self._value = plan.network([width], [Layer(1)], copies=copies)
+        self._advantage = plan.network([width], [Layer(outputs)], copies=copies)
+        self.parts: list[Part] = [self._trunk, self._value, self._advantage]
+        self.out = self._trunk.out
+        """What both are made of, (P, C, rows, 2 * width)."""
+
+    def forward(self, x: Sequence[Buffer]) -> tuple[Buffer, Buffer, Buffer]:
+        """V (P, C, B, 1), advantages (P, C, B, outputs), and what they are made of."""
+        features = self._trunk.forward(x)
+        left, right = features.split([self.width, self.width])
+        return self._value.forward([left]), self._advantage.forward([right]), features
+
+    def value(self, x: Sequence[Buffer]) -> Buffer:
+        """V alone, without the half that advantages need."""
+        features = self._trunk.forward(x, columns=self.width)
+        return self._value.forward([features.columns(0, self.width)])
+
+    def advantages(self, x: Sequence[Buffer]) -> Buffer:
+        """The advantages alone."""
+        features = self._trunk.forward(x)
+        return self._advantage.forward([features.columns(self.width, self.width)])
+
+    def rows(self, count: int) -> tuple[Buffer, Buffer]:
+        """V and advantages of the last `forward` of so many rows."""
+        return self._value.rows(count), self._advantage.rows(count)
+
+    def backward(self, x: Sequence[Buffer], *, weights: bool = True, add: bool = False) -> None:
+        """From the gradients of value and advantages to those of parameters and inputs."""
+        features = self._trunk.rows(x[0].num_rows)
+        left, right = features.split([self.width, self.width])
+        self._value.backward([left], weights=weights)
+        self._advantage.backward([right], weights=weights)
+        self._trunk.backward(x, weights=weights, add=add)

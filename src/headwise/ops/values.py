@@ -1,0 +1,199 @@
+"""Values of actions: advantages that are centered, added up or each by itself, and their errors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from headwise.ops.distributions import chosen
+from headwise.ops.heads import HeadTable
+from headwise.ops.operation import operation
+
+
+@operation()
+def greedy(y: Tensor, mask: Tensor | None, *, table: HeadTable) -> Tensor:
+    """Each head's first best option, (P, N, B, D).
+
+    Args:
+        y: Numbers of all options, (P, N * stack, B, W).
+        mask: Which may be chosen, zeros and ones (P, 1, B, total); all if it is left out.
+        table: The discrete heads.
+    """
+    return table.masked(table.scores(y.detach()), mask).max(-1).indices.to(y.dtype)
+
+
+@operation()
+def advantages(
+    y: Tensor, action: Tensor, best: Tensor | None, probs: Tensor | None, in_use: Tensor | None,
+    *, table: HeadTable,
+) -> Tensor:  # fmt: skip
+    """The centered advantages of the options taken, (P, N, B, D).
+
+    Args:
+        y: Advantages of all options before they are centered, (P, N * stack, B, W).
+        action: The options taken, (P, 1 or N, B, D).
+        best: The options whose advantage is to be zero, (P, N, B, D).
+        probs: Or probabilities under which its mean is to be zero, (P, 1, B, total).
+        in_use: What they are multiplied with, zeros and ones (P, 1, B, D).
+        table: The discrete heads.
+    """
+    scores = table.scores(y)
+    found = chosen(scores, action)
+    if best is not None:
+        found = found - chosen(scores, best)
+    if probs is not None:
+        found = found - (table.pad(probs) * table.exists * scores).sum(-1)
+    return found if in_use is None else found * in_use
+
+
+@operation()
+def option_values(
+    y: Tensor, action: Tensor, best: Tensor | None, in_use: Tensor | None, *, table: HeadTable
+) -> Tensor:
+    """The plain values of the options taken, (P, N, B, D); a head not in use has its best one's."""
+    scores = table.scores(y)
+    found = chosen(scores, action)
+    if best is None or in_use is None:
+        return found
+    return torch.where(in_use > 0.0, found, chosen(scores, best))
+
+
+@operation()
+def total(value: Tensor | None, advantage: Tensor, *, adds_up: bool) -> Tensor:
+    """V plus the heads' advantages, added up (P, N, B, 1) or each by itself (P, N, B, D).
+
+    Args:
+        value: V (P, N, B, 1), or each head's own (P, N * D, B, 1), if there is one.
+        advantage: (P, N, B, D).
+        adds_up: Whether advantages are added up.
+    """
+    found = advantage.sum(-1, keepdim=True) if adds_up else advantage
+    return found if value is None else by_head(value, advantage.shape[1]) + found
+
+
+def by_head(value: Tensor, networks: int) -> Tensor:
+    """V of all heads (P, N, B, 1) as it is; each head's own (P, N * D, B, 1) as (P, N, B, D)."""
+    if value.shape[1] == networks:
+        return value
+    return value.squeeze(-1).unflatten(1, (networks, -1)).movedim(-2, -1)
+
+
+@operation()
+def heads_last(value: Tensor) -> Tensor:
+    """Each head's own values (P, H, B, 1) as columns, (P, 1, B, H)."""
+    return by_head(value, 1)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@operation()
+def value_error(
+    predicted: Tensor, target: Tensor, weight: Tensor, *, coef: float, huber: bool
+) -> Tensor:
+    """Loss, size of the error and value, sums weighted by row and column, (P, N, 1, 3).
+
+    What goes back is the gradient of the first.
+
+    Args:
+        predicted: The values, (P, N, B, G).
+        target: What they should have been, (P, 1, B, 1 or G).
+        weight: What each error counts, (P, 1, B, 1 or G).
+        coef: What the loss is multiplied with.
+        huber: Huber's loss, or the square.
+    """
+    error = predicted - target
+    size = error.abs()
+    loss = torch.where(size < 1.0, 0.5 * error.square(), size - 0.5) if huber else error.square()
+    parts = coef * loss, size.detach(), predicted.detach()
+    return torch.cat([(x * weight).sum((-2, -1), keepdim=True) for x in parts], dim=-1)
+
+
+@operation()
+def clipped_value_error(
+    predicted: Tensor, target: Tensor, old: Tensor, weight: Tensor, *, coef: float, clip: float
+) -> Tensor:
+    """`value_error`, or that of values held near the old ones if it is larger over the batch.
+
+    The larger of the two means, as in the paper's package; PPO2 takes the mean of the larger.
+    """
+    held = old + (predicted - old).clamp(-clip, clip)
+    losses = [
+        ((x - target).square() * weight).sum((-2, -1), keepdim=True) for x in (predicted, held)
+    ]
+    parts = (predicted - target).detach().abs(), predicted.detach()
+    means = [(x * weight).sum((-2, -1), keepdim=True) for x in parts]
+    return torch.cat([coef * torch.maximum(*losses), *means], dim=-1)
+
+
+@operation()
+def in_use(action: Tensor, *, table: HeadTable) -> Tensor:
+    """Which heads each action in unit form uses, zeros and ones (P, N, B, H)."""
+    return table.in_use(action)
+
+
+@operation()
+def shares_in_use(use: Tensor, *, scale: float) -> Tensor:
+    """What errors of heads count that have a mean over the rows in which they are in use each."""
+    return use * (scale / use.sum(-2, keepdim=True).clamp_min(1.0))
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+
+@operation()
+def td_target(
+    reward: Tensor, discount: Tensor, value: Tensor, bonus: Tensor | None, expected: Tensor | None
+) -> Tensor:
+    """The reward, and what the next state is worth, (P, 1, B, G).
+
+    Args:
+        reward: (P, 1, B, 1 or G).
+        discount: What the next value counts; zero where the task has ended, (P, 1, B, 1).
+        value: The next value, of which the least of all copies counts, (P, N, B, G).
+        bonus: What is added to it, (P, 1, B, G), if anything.
+        expected: What is taken from it, (P, 1, 1 or B, G), if anything.
+    """
+    following = value.amin(1, keepdim=True)
+    following = following if bonus is None else following + bonus
+    following = following if expected is None else following - expected
+    return reward + discount * following
+
+
+@operation()
+def discount_of(terminated: Tensor, gamma: Tensor) -> Tensor:
+    """What the next value counts, (P, 1, B, 1): nothing where the task has ended."""
+    return gamma * (1.0 - terminated)
+
+
+@operation()
+def actor_loss(value: Tensor, bonus: Tensor | None, share: Tensor | None) -> Tensor:
+    """Minus what an actor gains: the mean over rows, the sum over columns, (P, 1, 1, 1).
+
+    Args:
+        value: Values of what it does, of which the least of all copies counts, (P, N, B, G).
+        bonus: What is added to that, (P, 1, B, G).
+        share: What gains count, (P, 1, B, G), if not all alike.
+    """
+    gain = value.amin(1, keepdim=True)
+    gain = gain if bonus is None else gain + bonus
+    gain = gain if share is None else gain * share
+    return -gain.sum((-2, -1), keepdim=True) / value.shape[-2]
+
+
+@operation()
+def row_mean(x: Tensor) -> Tensor:
+    """The mean over rows, (P, C, 1, W)."""
+    return x.mean(-2, keepdim=True)
+
+
+@operation()
+def multiply(x: Tensor, y: Tensor) -> Tensor:
+    """Numbers times numbers, each by itself."""
+    return x * y
+
+
+@operation()
+def add(x: Tensor, y: Tensor) -> Tensor:
+    """Numbers plus numbers, each by itself."""
+    return x + y
