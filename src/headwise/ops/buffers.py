@@ -3,13 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
     from headwise.ops.core import CoreBuffer
+
+Window: TypeAlias = tuple[tuple[int, int, int], ...]
+"""Cuts of (dimension, start, count), one after another."""
+
+
+class Trace:
+    """While it is entered, buffers are tensors of a graph, for as many rows as its inputs have.
+
+    Operations then run their definitions, and what they write takes the place of what was there
+    instead of being copied over it: so the text of a learner is exported as it is. Buffers of one
+    row are settings and parameters, which are constants of the graph; others have a batch's rows.
+    """
+
+    now: Trace | None = None
+    """The one that is entered, if any."""
+
+    def __init__(self) -> None:
+        self._tensors: dict[int, Tensor] = {}
+        self._rows: Any = None
+
+    def __enter__(self) -> Trace:
+        Trace.now = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Trace.now = None
+
+    def read(self, memory: _Memory) -> Tensor:
+        """What a memory has in the graph."""
+        if id(memory) not in self._tensors:
+            tensor = memory.tensor
+            if tensor.shape[2] > 1:
+                shape = (*tensor.shape[:2], self._rows, tensor.shape[3])
+                tensor = torch.zeros(shape, device=tensor.device)
+            self._tensors[id(memory)] = tensor
+        return self._tensors[id(memory)]
+
+    def write(self, memory: _Memory, window: Window, x: Tensor) -> None:
+        """Puts numbers into a window of a memory."""
+        if self._rows is None:
+            self._rows = x.shape[2]
+        cuts = [cut for cut in window if cut[0] != 2]
+        self._tensors[id(memory)] = self._put(memory, cuts, x) if cuts else x
+
+    def _put(self, memory: _Memory, cuts: Sequence[tuple[int, int, int]], x: Tensor) -> Tensor:
+        around = [self.read(memory)]
+        for cut in cuts:
+            around.append(around[-1].narrow(*cut))
+        for (dimension, start, count), whole in zip(
+            reversed(cuts), reversed(around[:-1]), strict=True
+        ):
+            end = start + count
+            rest = whole.shape[dimension] - end
+            parts = [whole.narrow(dimension, 0, start), x, whole.narrow(dimension, end, rest)]
+            x = torch.cat([part for part in parts if part.shape[dimension]], dim=dimension)
+        return x
 
 
 class _Memory:
@@ -76,7 +132,7 @@ class Buffer:
 
     def _set(self, tensor: Tensor, gradient: Tensor | None) -> None:
         self._memory = _Memory(tensor, gradient)
-        self._window: tuple[tuple[int, int, int], ...] = ()
+        self._window: Window = ()
         self._seen: tuple[Tensor, Tensor | None] | None = tensor, gradient
         self._views: dict[tuple[int, int, int], Buffer] = {}
         self.graph: Any = None
@@ -86,7 +142,20 @@ class Buffer:
     @property
     def tensor(self) -> Tensor:
         """The numbers, (P, C, R, W)."""
-        return self._tensors()[0]
+        if Trace.now is None:
+            return self._tensors()[0]
+        tensor = Trace.now.read(self._memory)
+        for dimension, start, count in self._window:
+            if dimension != 2:
+                tensor = tensor.narrow(dimension, start, count)
+        return tensor
+
+    def write(self, x: Tensor) -> None:
+        """Takes other numbers."""
+        if Trace.now is None:
+            self.tensor.copy_(x)
+        else:
+            Trace.now.write(self._memory, self._window, x)
 
     @property
     def gradient(self) -> Tensor:
@@ -103,32 +172,32 @@ class Buffer:
     @property
     def is_compiled(self) -> bool:
         """Whether compiled operations can work on it."""
-        return self.core is not None
+        return self.core is not None and Trace.now is None
 
     @property
     def members(self) -> int:
         """Members (P)."""
-        return self.tensor.shape[0]
+        return self._tensors()[0].shape[0]
 
     @property
     def num_copies(self) -> int:
         """Copies (C)."""
-        return self.tensor.shape[1]
+        return self._tensors()[0].shape[1]
 
     @property
     def num_rows(self) -> int:
         """Rows (R)."""
-        return self.tensor.shape[2]
+        return self._tensors()[0].shape[2]
 
     @property
     def width(self) -> int:
         """Columns (W)."""
-        return self.tensor.shape[3]
+        return self._tensors()[0].shape[3]
 
     @property
     def device(self) -> torch.device:
         """Where it is."""
-        return self.tensor.device
+        return self._memory.tensor.device
 
     @property
     def ints(self) -> Tensor:
@@ -179,7 +248,7 @@ class Buffer:
         return [self.columns(start, width) for start, width in zip(starts, widths, strict=True)]
 
     def _view(self, dimension: int, start: int, count: int) -> Buffer:
-        if (start, count) == (0, self.tensor.shape[dimension]):
+        if (start, count) == (0, self._tensors()[0].shape[dimension]):
             return self
         key = dimension, start, count
         if key not in self._views:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from headwise.ops.buffers import Buffer
+from headwise.ops.buffers import Buffer, Trace
 from headwise.ops.core import core
 from headwise.ops.functions import elu
 from headwise.ops.operation import emit
@@ -171,7 +171,8 @@ class Network:
 
     @property
     def _is_compiled(self) -> bool:
-        return self._core is not None and not network.switched_off
+        compiled = self._core is not None and not network.switched_off
+        return compiled and Trace.now is None
 
     def _define(self, x: Sequence[Buffer], copies: tuple[int, ...]) -> None:
         assert self.parameters is not None
@@ -179,14 +180,13 @@ class Network:
         given = [leaf.tensor.detach().requires_grad_(leaf.has_gradient) for leaf in x]
         with torch.enable_grad():
             found = definition(self, flat, given, copies)
-        rows = x[0].num_rows
         for buffer, y in zip(self.outputs, found, strict=True):
             if buffer is self.out or self.shows_hidden:
-                own = buffer.tensor[..., :rows, :]
-                if copies:
-                    own[:, list(copies)] = y.detach()
-                else:
-                    own.copy_(y.detach())
+                own = buffer.rows(0, x[0].num_rows)
+                if not copies:
+                    own.write(y.detach())
+                for k, copy in enumerate(copies):
+                    own.copies(copy).write(y.detach()[:, k : k + 1])
         self._graphs[copies] = flat, given, found[-1]
 
     def _autograd(

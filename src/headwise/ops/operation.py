@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from headwise.ops.buffers import Buffer
+from headwise.ops.buffers import Buffer, Trace
 from headwise.ops.core import core
 from headwise.registry import Registry
 
@@ -90,7 +90,7 @@ class Operation:
             found = self.definition(*given, **settings)
         found = found if isinstance(found, tuple) else (found,)
         for x, y in zip(outputs, found, strict=True):
-            x.tensor.copy_(y.detach())
+            x.write(y.detach())
         outputs[0].graph = given, found
 
     def _autograd(self, inputs: Sequence[Given], outputs: Sequence[Buffer], add: bool) -> None:
@@ -131,7 +131,8 @@ def operation(
 def emit(step: Callable[[], None]) -> None:
     """Does something that is not compiled, and lets a program that is recording keep it."""
     step()
-    core.emit_python(step)
+    if Trace.now is None:
+        core.emit_python(step)
 
 
 def _cores(buffers: Sequence[Given]) -> list[Any]:

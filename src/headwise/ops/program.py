@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import torch
 
+from headwise.ops.buffers import Trace
 from headwise.ops.core import CoreProgram, core
 
 WARM_UP = 2
@@ -38,7 +39,9 @@ class Recorded:
 
     def __call__(self, times: int = 1, threads: int = 1) -> None:
         """Does it so many times; on the CPU members are spread over threads."""
-        if self._device.type == "cuda":
+        if Trace.now is not None:
+            self._body()
+        elif self._device.type == "cuda":
             while times > 0:
                 bundle = self._bundle if times >= self._bundle and self._runs >= WARM_UP else 1
                 self._replay(bundle)

@@ -61,7 +61,7 @@ def fill(x: Buffer, value: float) -> None:
     if x.is_compiled:
         core.fill(x.core, value)
     else:
-        emit(lambda: x.tensor.fill_(value) and None)
+        emit(lambda: x.write(torch.full_like(x.tensor, value)))
 
 
 def uniform(out: Buffer, seeds: Buffer, clock: Buffer, stream: int) -> None:
@@ -108,4 +108,4 @@ def shuffle(numbers: Buffer, *, order: Buffer, cursor: Buffer) -> None:
 
 
 def _copy(x: Tensor, out: Buffer) -> None:
-    out.tensor.copy_(x)
+    out.write(x)

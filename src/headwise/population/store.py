@@ -117,7 +117,7 @@ class Adam:
 
     Args:
         store: The parameters.
-        learning_rate: One number, or one for each member.
+        learning_rate: One number, or a buffer of every member's, (P, 1, 1, 1).
         max_norm: The maximum gradient norm; 0 does not clip.
         alive: Which members have not diverged, (P, 1, 1, 1), where that is another optimizer's to
             say as well.
@@ -126,7 +126,7 @@ class Adam:
     def __init__(
         self,
         store: Store,
-        learning_rate: float | Sequence[float] | Tensor,
+        learning_rate: float | Buffer,
         *,
         max_norm: float = 0.0,
         alive: Buffer | None = None,
@@ -137,7 +137,9 @@ class Adam:
         self.mean = Buffer(members, 1, size, device=device)
         self.square = Buffer(members, 1, size, device=device)
         self.count = Buffer(members, 1, 2, device=device)
-        self.learning_rate = settings(store.keys, learning_rate, "learning_rate")
+        if not isinstance(learning_rate, Buffer):
+            learning_rate = settings(store.keys, learning_rate, "learning_rate")
+        self.learning_rate = learning_rate
         self.norm = Buffer(members, device=device)
         """The length of each member's last gradient, before clipping, (P, 1, 1, 1)."""
         self.alive = alive or settings(store.keys, 1.0, "alive")

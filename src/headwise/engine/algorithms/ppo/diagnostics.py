@@ -7,15 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from headwise.ops import Buffer, Ratios, operation
-
-
-@operation(compiled=False)
-def only_column(x: Tensor, *, column: int, count: int) -> Tensor:
-    """One of the columns (P, 1, B, 1 or G) in its place among so many, and zeros elsewhere."""
-    own = x[..., min(column, x.shape[-1] - 1)].unsqueeze(-1)
-    zero = torch.zeros_like(own)
-    return torch.cat([own if k == column else zero for k in range(count)], dim=-1)
+from headwise.ops import Buffer, Ratios, Scratch, copy, operation
 
 
 @operation(compiled=False)
@@ -28,6 +20,14 @@ def explained_variance(value: Tensor, target: Tensor, valid: Tensor) -> Tensor:
         return ((x - mean).square() * share).sum((-2, -1), keepdim=True)
 
     return 1.0 - variance(target - value) / variance(target).clamp_min(1e-12)
+
+
+@operation(compiled=False)
+def only_column(x: Tensor, *, column: int, count: int) -> Tensor:
+    """One of the columns (P, 1, B, 1 or G) in its place among so many, and zeros elsewhere."""
+    own = x[..., min(column, x.shape[-1] - 1)].unsqueeze(-1)
+    zero = torch.zeros_like(own)
+    return torch.cat([own if k == column else zero for k in range(count)], dim=-1)
 
 
 @operation(compiled=False)
@@ -49,13 +49,7 @@ def summed_cosine(first: Tensor, second: Tensor) -> Tensor:
     return torch.nn.functional.cosine_similarity(a, b, dim=-1, eps=1e-12).unsqueeze(-1)
 
 
-@operation(compiled=False)
-def row_means(x: Tensor) -> Tensor:
-    """The mean of each column, (P, 1, 1, W)."""
-    return x.mean(-2, keepdim=True)
-
-
-class Diagnostics:
+class HeadGradients:
     """The gradient of each ratio's surrogate by the policy's parameters, over one minibatch.
 
     Args:
@@ -65,12 +59,11 @@ class Diagnostics:
 
     def __init__(self, gradient: Buffer, ratios: Ratios) -> None:
         self._gradient, self._ratios = gradient, ratios
-        members, size, device = gradient.members, gradient.width, gradient.device
-        self._weighted, self._plain = (
-            Buffer(members, ratios.count, size, device=device) for _ in range(2)
-        )
-        self.shares = Buffer(members, 1, len(ratios.groups), device=device)
-        self.cosine = Buffer(members, device=device)
+        self._scratch = Scratch(gradient.members, gradient.device)
+        self.shares = self._scratch("shares", 1, len(ratios.groups))
+        """Each head's share of the lengths, (P, 1, 1, H)."""
+        self.cosine = self._scratch("cosine", 1)
+        """Between the gradient with importance weights and without, (P, 1, 1, 1)."""
 
     def measure(
         self, backward: Callable[[Buffer], None], advantage: Buffer, plain: Buffer | None
@@ -82,24 +75,17 @@ class Diagnostics:
             advantage: The advantages, (P, 1, B, 1 or G).
             plain: Those before credit was shared out, if it was.
         """
-        from headwise.ops import copy
-
-        some = Buffer(
-            advantage.members, advantage.num_rows, self._ratios.count, device=advantage.device
-        )
-        pairs = [(advantage, self._weighted), *([(plain, self._plain)] if plain else [])]
-        for source, found in pairs:
-            for column in range(self._ratios.count):
-                only_column(source, column=column, count=self._ratios.count, out=some)
-                backward(some)
-                copy(self._gradient, out=found.rows(column, 1))
-        gradient_shares(self._weighted, ratios=self._ratios, out=self.shares)
+        weighted = self._by_ratio("weighted", backward, advantage)
+        gradient_shares(weighted, ratios=self._ratios, out=self.shares)
         if plain is not None:
-            summed_cosine(self._weighted, self._plain, out=self.cosine)
+            summed_cosine(weighted, self._by_ratio("plain", backward, plain), out=self.cosine)
 
-    def metrics(self, *, weighted: bool) -> dict[str, Tensor]:
-        """What was measured last."""
-        found = {"heads/gradient_share": self.shares.tensor.flatten(1).clone()}
-        if weighted:
-            found["train/weighted_cosine"] = self.cosine.tensor.flatten().clone()
+    def _by_ratio(self, name: str, backward: Callable[[Buffer], None], advantage: Buffer) -> Buffer:
+        count = self._ratios.count
+        found = self._scratch(name, count, self._gradient.width)
+        own = self._scratch("own", advantage.num_rows, count)
+        for column in range(count):
+            only_column(advantage, column=column, count=count, out=own)
+            backward(own)
+            copy(self._gradient, out=found.rows(column, 1))
         return found

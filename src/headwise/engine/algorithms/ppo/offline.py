@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from headwise.engine.algorithms.ppo.rollout import Rows
+from headwise.engine.algorithms.ppo.buffers import Rows
 from headwise.ops.operation import emit
 from headwise.population.keys import Draws, Stream
 from headwise.population.rows import latest_rows, take_rows

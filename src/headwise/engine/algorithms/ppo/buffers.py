@@ -1,0 +1,120 @@
+"""The buffers of PPO: what happened in a rollout, what is made of it, and minibatches of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from headwise.heads.blueprint import Critic, Taken
+from headwise.heads.layout import Layout
+from headwise.ops import Buffer, Ratios
+
+if TYPE_CHECKING:
+    from headwise.algorithms.ppo import PPO
+
+
+class Rows:
+    """Rows by name, (P, 1, N, ...) each: a rollout, or a minibatch of it.
+
+    Args:
+        members: Members (P).
+        rows: Rows (N).
+        widths: Columns by name.
+        device: Where they are.
+    """
+
+    def __init__(
+        self, members: int, rows: int, widths: Mapping[str, int], device: torch.device
+    ) -> None:
+        self.num_rows = rows
+        self.buffers = {
+            name: Buffer(members, rows, width, device=device) for name, width in widths.items()
+        }
+
+    def __getitem__(self, name: str) -> Buffer:
+        return self.buffers[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.buffers
+
+    def get(self, name: str) -> Buffer | None:
+        """The buffer of that name, if there is one."""
+        return self.buffers.get(name)
+
+    def part(self, start: int, count: int) -> Rows:
+        """Some of the rows."""
+        some = Rows.__new__(Rows)
+        some.num_rows = count
+        some.buffers = {name: x.rows(start, count) for name, x in self.buffers.items()}
+        return some
+
+    def write(self, name: str, x: Tensor | None) -> None:
+        """Takes numbers (P, T, E, ...) as rows, step after step; ones where there are none."""
+        to = self.buffers[name].tensor
+        if x is None:
+            to.fill_(1.0)
+        else:
+            to.copy_(x.reshape(to.shape) if x.numel() == to.numel() else x)
+
+    def taken(self, mask: str = "mask") -> Taken:
+        """The actions, and what goes with them."""
+        rest = (self.get(name) for name in ("old", "option", "probs", "in_use"))
+        return Taken(self["raw"], self["unit"], self.get(mask), *rest)
+
+
+class Widths:
+    """Columns of everything that a rollout has, by name.
+
+    Args:
+        config: The settings.
+        layout: The heads.
+        features: Inputs of the networks.
+        critic: The critic.
+        options: Options of all heads of a branching critic; 0 for a plain one.
+        ratios: Which heads have a ratio together.
+        masked: Whether there are masks.
+    """
+
+    def __init__(
+        self,
+        config: PPO,
+        layout: Layout,
+        features: int,
+        critic: Critic,
+        options: int,
+        ratios: Ratios,
+        *,
+        masked: bool,
+    ) -> None:
+        heads, values = layout.num_heads, critic.num_values
+        credit = heads if options else values
+        self.action = {"raw": heads, "unit": heads, "log_prob": heads}
+        self.seen = {"obs": features} | ({"mask": layout.total} if masked else {})
+        """What is acted on."""
+        learned = self.seen | self.action | {"valid": 1, "value": values, "target": values}
+        learned["advantage"] = 1 if credit == 1 else ratios.count
+        if config.kl_coef:
+            learned["old"] = layout.total + 2 * layout.num_continuous
+        if options:
+            learned |= {"option": heads, "probs": options, "plain": 1}
+            learned |= {"in_use": heads} if layout.is_conditional else {}
+        self.learned = learned
+        """What a minibatch has."""
+        once = {"reward": 1, "terminated": 1, "truncated": 1, "next_obs": features}
+        once |= {"next_mask": layout.total} if masked else {}
+        once |= {"next_value": values, "plain": values, "credit": credit}
+        once |= {"importance": heads, "weight": heads} if options else {}
+        self.rollout = once | learned
+        """What a rollout has."""
+        drop = {"value"} if config.value_clip is None else set()
+        drop |= {"probs"} if config.centre == "minibatch" else set()
+        self.gathered = [name for name in learned if name not in drop]
+        """What a minibatch takes from it."""
+        past = ("obs", "mask", "raw", "unit", "valid", "option", "probs", "in_use", "target")
+        self.past = {name: learned[name] for name in past if name in learned}
+        more = ("reward", "terminated", "next_obs", "next_mask", "next_value")
+        self.past |= {name: once[name] for name in more if name in once} | {"share": 1}
+        """What a minibatch of past rows has."""
