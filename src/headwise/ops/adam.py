@@ -52,6 +52,14 @@ def adam_step(
         return
 
     def define() -> None:
+        if parameters.device.type == "cuda":
+            from headwise.ops.triton.adam import adam_step as kernels
+
+            kernels(
+                parameters, mean, square, count, learning_rate, alive, norm, betas, eps, max_norm,
+                follower, tau,
+            )  # fmt: skip
+            return
         count.longs.add_(1)
         followed = None if follower is None else follower.tensor
         definition(

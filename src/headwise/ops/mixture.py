@@ -9,7 +9,7 @@ from headwise.ops.functions import elu, softplus
 from headwise.ops.operation import operation
 
 
-@operation()
+@operation(triton="mixture")
 def mix(value: Tensor | None, advantage: Tensor, weights: Tensor) -> Tensor:
     """V + ELU(A |W1|) |W2|, (P, N, B, 1): QMIX over advantages, increasing in each, zero at zero.
 

@@ -7,6 +7,7 @@ compiled module has one function forward and one back, whose bodies see one memb
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -35,6 +36,8 @@ class Operation:
         definition: From tensors and settings to tensors.
         fits: Whether the compiled way takes these settings; None: it takes all.
         compiled: Whether there is a compiled way: `NAME` and `NAME_backward` of the module.
+        triton: The module of `headwise.ops.triton` that has the same two functions for a GPU, where
+            it was measured to pay.
     """
 
     def __init__(
@@ -43,7 +46,9 @@ class Operation:
         *,
         fits: Callable[..., bool] | None,
         compiled: bool,
+        triton: str | None = None,
     ) -> None:
+        self.triton = triton
         self.definition = definition
         self.name = definition.__name__
         self.__doc__ = definition.__doc__
@@ -62,6 +67,8 @@ class Operation:
         if self._is_compiled(outputs, settings):
             assert self._forward is not None
             self._forward(*_cores(inputs), *_cores(outputs), **_compiled(settings))
+        elif self._is_triton(outputs):
+            self._kernels(self.name)(*inputs, *outputs, **settings)
         else:
             emit(lambda: self._define(inputs, outputs, settings))
 
@@ -71,12 +78,23 @@ class Operation:
         if self._is_compiled(outputs, settings):
             assert self._backward is not None, f"{self.name} has no way back"
             self._backward(*_cores(inputs), *_cores(outputs), add=add, **_compiled(settings))
+        elif self._is_triton(outputs) and not add:
+            self._kernels(f"{self.name}_backward")(*inputs, *outputs, **settings)
         else:
             emit(lambda: self._autograd(inputs, outputs, add))
 
     def _is_compiled(self, outputs: Sequence[Buffer], settings: dict[str, Any]) -> bool:
         here = self._forward is not None and not self.switched_off and outputs[0].is_compiled
         return here and (self._fits is None or self._fits(**settings))
+
+    def _is_triton(self, outputs: Sequence[Buffer]) -> bool:
+        on_gpu = outputs[0].device.type == "cuda" and Trace.now is None
+        return on_gpu and self.triton is not None and not self.switched_off
+
+    def _kernels(self, name: str) -> Callable[..., None]:
+        module = importlib.import_module(f"headwise.ops.triton.{self.triton}")
+        function: Callable[..., None] = getattr(module, name)
+        return function
 
     def _define(
         self, inputs: Sequence[Given], outputs: Sequence[Buffer], settings: dict[str, Any]
@@ -116,12 +134,15 @@ class Operation:
 
 
 def operation(
-    *, fits: Callable[..., bool] | None = None, compiled: bool = True
+    *,
+    fits: Callable[..., bool] | None = None,
+    compiled: bool = True,
+    triton: str | None = None,
 ) -> Callable[[Callable[..., Tensor | tuple[Tensor, ...]]], Operation]:
     """Makes an operation of its definition, and registers it for the contract test."""
 
     def make(definition: Callable[..., Tensor | tuple[Tensor, ...]]) -> Operation:
-        made = Operation(definition, fits=fits, compiled=compiled)
+        made = Operation(definition, fits=fits, compiled=compiled, triton=triton)
         operations.register(made.name)(made)
         return made
 
