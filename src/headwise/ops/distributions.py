@@ -69,7 +69,10 @@ class Distribution:
 
     @classmethod
     def of_options(cls, table: HeadTable, log_probs: Tensor) -> Distribution:
-        """The distribution of discrete heads whose log-probabilities (P, N, B, D, K) are known."""
+        """The distribution of discrete heads whose log-probabilities (P, N, B, D, K) are known.
+
+        Continuous heads may follow them, of which nothing is known.
+        """
         made = cls.__new__(cls)
         made.table, made.log_probs = table, log_probs
         made.first = made.second = log_probs[..., :0, 0]
@@ -169,6 +172,8 @@ class Distribution:
             assert self.log_probs is not None
             first, last = max(math.ceil(low), 0), int(min(math.ceil(high), table.widest))
             return self.log_probs[..., head, first:last].exp().sum(-1)
+        if not self.first.shape[-1]:  # nothing is known of real numbers: the condition is met
+            return torch.ones_like(self.first.sum(-1))
         place = head - len(table.discrete)
         edges = tuple(min(max(edge, -0.999999), 0.999999) for edge in (low, high))
         below = self.cdf(constant(edges, self.first))[..., place, :]

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from headwise.ops.buffers import Buffer
-from headwise.ops.distributions import Distribution, to_unit
-from headwise.ops.heads import HeadTable
+from headwise.ops.distributions import Distribution, pick, to_unit
+from headwise.ops.heads import NEVER, HeadTable
 from headwise.ops.operation import operation
 
 
@@ -41,6 +41,27 @@ def mode(
     heads = Distribution(table, y.detach(), None if free is None else free.detach(), mask)
     raw = heads.mode()
     return raw, to_unit(table, raw)
+
+
+@operation()
+def explore(
+    best: Tensor, uniform: Tensor, epsilon: Tensor, mask: Tensor | None, *, table: HeadTable
+) -> Tensor:
+    """The options given, but each head by chance any of its options, (P, 1, E, D).
+
+    Args:
+        best: The options, (P, 1, E, D).
+        uniform: Uniform numbers (P, 1, 2 E, D): whether heads explore, then what they choose.
+        epsilon: How often a head explores, (P, 1, 1, 1).
+        mask: Which options may be chosen, (P, 1, E, total).
+        table: The discrete heads.
+    """
+    coin, number = uniform.chunk(2, dim=-2)
+    allowed = table.exists if mask is None else table.allowed(mask)
+    none = torch.zeros(allowed.shape, dtype=best.dtype, device=best.device)
+    equal = none.masked_fill(~allowed, NEVER).log_softmax(-1)
+    anything = pick(equal.expand(*best.shape, -1), number)
+    return torch.where(coin < epsilon, anything, best)
 
 
 def _knows_use(table: HeadTable, given: bool) -> bool:
@@ -179,7 +200,7 @@ class Draw(list[Buffer]):
         weighted with how likely the head is to be in use, or zero where a number is not."""
         self.log_probs = made(table.total) if table.discrete else None
         """Log-probabilities of all options, (P, 1, B, total)."""
-        self.activity = made(table.num_heads) if table.is_conditional else None
+        self.activity = made(table.num_heads, gradient=False) if table.is_conditional else None
         """How likely each head is to be in use, where not all always are."""
         self.neg_log_prob = made(table.num_heads, gradient=False) if self.activity else None
         """Minus the log-density of each number drawn, in use or not; zero for a discrete head."""

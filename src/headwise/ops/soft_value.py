@@ -22,9 +22,9 @@ def soft_value(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The value of a state with the entropy to come, under a softmax of each head's advantages.
 
-    It comes with the entropy of each head by the first copy, (P, 1, B, D); and, where heads are
-    conditional and it is not known which are in use, with how likely each is by the first copy. The
-    entropy is weighted as the heads count in the value.
+    It comes with the entropy of each discrete head by the first copy, (P, 1, B, D); and, where heads
+    are conditional and it is not known which are in use, with how likely each head is by the first
+    copy, (P, 1, B, H). The entropy is weighted as the heads count in the value.
 
     Args:
         value: V (P, N, B, 1), or each head's own (P, N * D, B, 1), or nothing.
@@ -33,7 +33,7 @@ def soft_value(
         mask: Which options may be chosen, (P, 1, B, total).
         in_use: Which heads are in use, (P, 1, B, D), where that is known. Otherwise heads count as
             much as they are likely to be.
-        table: The discrete heads.
+        table: The discrete heads, and behind them continuous ones that they put in use.
         adds_up: Whether heads are added up to one value (P, N, B, 1), or each has one (P, N, B, D).
         plain: Whether `y` are values, and not advantages: then the best ones count as well.
     """
@@ -46,7 +46,8 @@ def soft_value(
         gains, entropy = gains * in_use, entropy * in_use
     elif table.is_conditional:
         likely = _activity(table, log_policy)
-        gains, entropy = gains * likely, entropy * likely
+        of_discrete = table.split(likely)[0]
+        gains, entropy = gains * of_discrete, entropy * of_discrete
         activity.append(likely[:, :1])
     gains = gains + best if plain else gains
     gains = gains.sum(-1, keepdim=True) if adds_up else gains
@@ -61,8 +62,8 @@ def boltzmann(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Options drawn from a softmax of each head's advantages, and entropies, (P, N, B, D).
 
-    Where heads are conditional, how likely each is to be in use comes with them, and entropies are
-    weighted with it. No gradient flows.
+    Where heads are conditional, how likely each is to be in use comes with them, (P, N, B, H), and
+    entropies are weighted with it. No gradient flows.
 
     Args:
         y: Advantages of all options before they are centered, (P, N * stack, B, W).
@@ -70,14 +71,14 @@ def boltzmann(
         alpha: Temperatures of the heads, (P, 1, 1, D).
         uniform: Uniform numbers, (P, 1, B, D).
         mask: Which options may be chosen, (P, 1, B, total).
-        table: The discrete heads.
+        table: The discrete heads, and behind them continuous ones that they put in use.
     """
     log_policy, _ = _log_policy(table, y.detach(), slope, alpha, mask)
     drawn, entropy = pick(log_policy, uniform.expand(log_policy.shape[:-1])), _entropy(log_policy)
     if not table.is_conditional:
         return drawn, entropy
     likely = _activity(table, log_policy)
-    return drawn, entropy * likely, likely
+    return drawn, entropy * table.split(likely)[0], likely
 
 
 @operation(compiled=False)
@@ -110,7 +111,10 @@ def _entropy(log_policy: Tensor) -> Tensor:
 
 
 def _activity(table: HeadTable, log_policy: Tensor) -> Tensor:
-    """How likely each head is to be in use, by the options of discrete heads alone."""
+    """How likely each head is to be in use by its conditions on options, (P, N, B, H).
+
+    Conditions on real numbers are taken as met.
+    """
     activity = Distribution.of_options(table, log_policy).activity()
     assert activity is not None
     return activity

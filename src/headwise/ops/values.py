@@ -133,9 +133,16 @@ def in_use(action: Tensor, *, table: HeadTable) -> Tensor:
 
 
 @operation()
-def shares_in_use(use: Tensor, *, scale: float) -> Tensor:
-    """What errors of heads count that have a mean over the rows in which they are in use each."""
-    return use * (scale / use.sum(-2, keepdim=True).clamp_min(1.0))
+def shares_in_use(use: Tensor, *, scale: float, by_head: bool) -> Tensor:
+    """What errors of heads count whose mean is over the rows in which heads are in use.
+
+    Args:
+        use: Which heads are in use, zeros and ones (P, 1, B, H).
+        scale: What the mean is multiplied with.
+        by_head: Whether each head has a mean over its own rows, or all have one together.
+    """
+    count = use.sum(-2 if by_head else (-2, -1), keepdim=True)
+    return use * (scale / count.clamp_min(1.0))
 
 
 # --- targets --------------------------------------------------------------------------------------
@@ -164,6 +171,26 @@ def td_target(
 def discount_of(terminated: Tensor, gamma: Tensor) -> Tensor:
     """What the next value counts, (P, 1, B, 1): nothing where the task has ended."""
     return gamma * (1.0 - terminated)
+
+
+@operation(compiled=False)
+def munchausen(
+    reward: Tensor, log_policy: Tensor, use: Tensor | None, *, weight: float, floor: float,
+    adds_up: bool,
+) -> Tensor:  # fmt: skip
+    """The reward and a bonus for being sure of the action taken, (P, 1, B, 1 or D).
+
+    Args:
+        reward: (P, 1, B, 1).
+        log_policy: Temperatures times log-policies of the options taken, (P, 1, B, D).
+        use: Which heads are in use, zeros and ones (P, 1, B, D), if not all always are.
+        weight: What the bonus is multiplied with.
+        floor: The least that it may be before that.
+        adds_up: Whether heads have one bonus together.
+    """
+    bonus = log_policy if use is None else log_policy * use
+    bonus = bonus.sum(-1, keepdim=True) if adds_up else bonus
+    return reward + weight * bonus.clamp(floor, 0.0)
 
 
 @operation()
