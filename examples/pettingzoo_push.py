@@ -3,7 +3,7 @@
 import sys
 
 import headwise as hw
-from headwise.envs.pettingzoo_face import parallel_env
+from headwise.envs.native.parallel_env import parallel_env
 
 
 def make():

@@ -19,7 +19,7 @@ def test_a_pinned_process_has_one_and_environments_start_no_thread_for_the_other
 import os
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 from headwise.cores import usable_cores
-from headwise.envs.engine import Engine
+from headwise.envs.native.engine import Engine
 Engine("CoopPush", 1)
 before = len(os.listdir("/proc/self/task"))
 env = Engine("CoopPush", 4096)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from headwise.envs.registration import register_environments
+from headwise.envs.native import register_environments
 from headwise.errors import (
     CheckpointError,
     ConfigError,

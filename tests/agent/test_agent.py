@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 import headwise as hw
 from headwise.algorithms.ppo import PPO
-from headwise.envs.pettingzoo_face import parallel_env
+from headwise.envs.native.parallel_env import parallel_env
 from headwise.factorizations.vdn import VDN
 
 TINY = {"hidden": (16,), "rollout": 32, "minibatch": 16, "epochs": 1, "num_envs": 2}

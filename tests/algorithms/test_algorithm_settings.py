@@ -14,7 +14,7 @@ from headwise.algorithms.base import config_from
 from headwise.algorithms.dqn import DQN
 from headwise.algorithms.ppo import PPO
 from headwise.algorithms.sac import SAC
-from headwise.envs.native import NativeVecEnv
+from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
 

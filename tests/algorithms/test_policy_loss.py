@@ -12,7 +12,7 @@ from headwise.algorithms.losses import policy_loss
 from headwise.algorithms.losses.options_loss import fits_options_loss, options_loss
 from headwise.algorithms.losses.policy_loss import PolicyLoss
 from headwise.algorithms.ppo import PPO
-from headwise.envs.native import NativeVecEnv
+from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.errors import EnvError
 from headwise.factorizations import factorizations
 from headwise.factorizations.parts.layout import Layout

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headwise.algorithms.presets import decoupler_factorization, decoupler_ppo
-from headwise.envs.native import NativeVecEnv
+from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.training.build import make_loop
 
 CELLS = [("shared", "uniform"), *itertools.product(("vdn", "qplex"), ("uniform", "range", "grad"))]

@@ -176,7 +176,8 @@ def test_play_for_nobody_is_refused(run, monkeypatch, capsys):
     assert main(["play", str(run)]) == 2
     assert "there is no screen here; got offscreen. Record a video" in capsys.readouterr().err
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr("headwise.envs.render.Window.show", lambda *_: None)  # at its own pace
+    # A window has a pace of its own.
+    monkeypatch.setattr("headwise.envs.native.drawing.Window.show", lambda *_: None)
     assert main(["play", str(run), "--episodes", "1"]) == 0
 
 

@@ -10,7 +10,7 @@ from headwise import ConfigError
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import per_member_fields
 from headwise.cli.flags import _helps
-from headwise.envs.native import NativeVecEnv
+from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.factorizations import factorizations
 from headwise.factorizations.base import is_offered
 from headwise.training.build import make_loop

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from headwise import EnvError, _core
-from headwise.envs.engine import Autoreset, Engine
 from headwise.envs.make import env_names, make_vec
-from headwise.envs.native import NativeVecEnv
+from headwise.envs.native.engine import Autoreset, Engine
+from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.envs.types import StepBatch
 
 PILE = {  # everything on top of everything: bodies that are pushed apart as far as can be

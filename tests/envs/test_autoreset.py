@@ -5,9 +5,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from headwise.envs.autoreset import autoreset_mode
 from headwise.envs.foreign import foreign_env
-from headwise.envs.gym_face import NativeEnv
-from headwise.envs.gym_face_vector import NativeVectorEnv
 from headwise.envs.lander import LanderVectorEnv
+from headwise.envs.native.gym_env import NativeEnv
+from headwise.envs.native.vector_env import NativeVectorEnv
 from headwise.errors import ConfigError
 
 SPELLINGS = [AutoresetMode.SAME_STEP, "SameStep", "same_step", "SAME_STEP"]

@@ -12,7 +12,7 @@ from headwise.envs.foreign import foreign_env
 from headwise.envs.foreign_codec import EnvCodec
 from headwise.envs.lander_vec import slot_seeds
 from headwise.envs.make import make_vec
-from headwise.envs.pettingzoo_face import parallel_env
+from headwise.envs.native.parallel_env import parallel_env
 
 
 def test_our_own_team_earns_what_the_environment_pays():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from headwise import EnvError
-from headwise.envs.gym_face import NativeEnv
-from headwise.envs.gym_face_vector import NativeVectorEnv
-from headwise.envs.pettingzoo_face import parallel_env
+from headwise.envs.native.gym_env import NativeEnv
+from headwise.envs.native.parallel_env import parallel_env
+from headwise.envs.native.vector_env import NativeVectorEnv
 
 
 class Single:

@@ -11,9 +11,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 import headwise
-from headwise.envs import render
-from headwise.envs.gym_face import NativeEnv
-from headwise.envs.registration import NATIVE_NAMES, env_id, register_environments
+from headwise.envs.native import NATIVE_NAMES, env_id, register_environments
+from headwise.envs.native import drawing as render
+from headwise.envs.native.gym_env import NativeEnv
 
 VIEWS = [
     ("ContextualDecoupler", "discrete"),

@@ -5,8 +5,8 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
-from headwise.envs.engine import settings_of
-from headwise.envs.registration import NATIVE_NAMES, env_id
+from headwise.envs.native import NATIVE_NAMES, env_id
+from headwise.envs.native.engine import settings_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "environments.md").read_text()

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from headwise import ConfigError, EnvError, SpaceError
-from headwise.envs.gym_face import NativeEnv
-from headwise.envs.registration import env_id
+from headwise.envs.native import env_id
+from headwise.envs.native.gym_env import NativeEnv
 
 MISS = (0, np.zeros(2, np.float32))
 

@@ -8,9 +8,9 @@ from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorStatistics
 
 from headwise import ConfigError, EnvError, SpaceError
-from headwise.envs.gym_face import NativeEnv
-from headwise.envs.gym_face_vector import NativeVectorEnv
-from headwise.envs.registration import NATIVE_NAMES, env_id
+from headwise.envs.native import NATIVE_NAMES, env_id
+from headwise.envs.native.gym_env import NativeEnv
+from headwise.envs.native.vector_env import NativeVectorEnv
 
 MODES = ["next_step", "same_step", "disabled"]
 SETTINGS = [

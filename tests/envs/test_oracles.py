@@ -6,7 +6,7 @@ import numpy as np
 import oracles
 import pytest
 
-from headwise.envs.engine import Autoreset, Engine
+from headwise.envs.native.engine import Autoreset, Engine
 
 DIRECTIONS = [(0, 0), (0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1)]
 

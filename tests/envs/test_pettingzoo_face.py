@@ -10,8 +10,8 @@ import pytest
 from gymnasium.spaces import Box, Discrete, MultiDiscrete, Tuple
 
 from headwise import ActionCodec, ConfigError, EnvError, SpaceError
-from headwise.envs.gym_face import NativeEnv
-from headwise.envs.pettingzoo_face import NativeParallelEnv, parallel_env
+from headwise.envs.native.gym_env import NativeEnv
+from headwise.envs.native.parallel_env import NativeParallelEnv, parallel_env
 
 with warnings.catch_warnings():  # of its own examples, which it imports by their old names
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -201,7 +201,7 @@ def test_without_pettingzoo_it_says_how_to_get_it():
         "import sys; sys.modules['pettingzoo'] = None\n"
         "import headwise\n"
         "try:\n"
-        "    import headwise.envs.pettingzoo_face\n"
+        "    import headwise.envs.native.parallel_env\n"
         "except headwise.EnvError as error:\n"
         "    print(error)"
     )

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from headwise import EnvError, _core
-from headwise.envs.engine import Engine
+from headwise.envs.native.engine import Engine
 
 
 def normals(pairs):

@@ -8,13 +8,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from headwise.envs import render
-from headwise.envs.drawings import BLUE, GREEN, ORANGE, RED, Canvas
-from headwise.envs.drawings_platform import chosen_kind, strengths
-from headwise.envs.drawings_shoot import selected, shot_point
-from headwise.envs.gym_face import NativeEnv
-from headwise.envs.gym_face_vector import NativeVectorEnv
-from headwise.envs.registration import NATIVE_NAMES, env_id
+from headwise.envs.native import NATIVE_NAMES, env_id
+from headwise.envs.native import drawing as render
+from headwise.envs.native.canvas import BLUE, GREEN, ORANGE, RED, Canvas
+from headwise.envs.native.gym_env import NativeEnv
+from headwise.envs.native.hybrid_shoot import selected, shot_point
+from headwise.envs.native.platform import chosen_kind, strengths
+from headwise.envs.native.vector_env import NativeVectorEnv
 
 SETTINGS = [
     ("ContextualDecoupler", {}),

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from headwise.envs.engine import Autoreset, Engine
+from headwise.envs.native.engine import Autoreset, Engine
 from headwise.errors import EnvError
 
 

@@ -8,7 +8,7 @@ import pytest
 MAKE = """
 import gc, os, resource, signal, threading
 import numpy as np
-from headwise.envs.engine import Engine
+from headwise.envs.native.engine import Engine
 
 def made(threads):
     env = Engine("CoopPush", 4096, num_threads=threads)

@@ -7,7 +7,7 @@ from cases import HYBRID, ONE_OF, SPECS, all_actions, blueprint, observations
 from headwise import ActionSpec, Choice, Range
 from headwise.algorithms import algorithms
 from headwise.algorithms.sac import SAC
-from headwise.envs.native import NativeVecEnv
+from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.factorizations.parts.layout import Layout
 from headwise.factorizations.shared import Shared
 from headwise.factorizations.soft.counterfactual import Questions

@@ -9,7 +9,7 @@ from tiny_study import tiny_cell
 from headwise import Agent, ConfigError
 from headwise.envs.foreign import wrap
 from headwise.envs.make import environments
-from headwise.envs.pettingzoo_face import parallel_env
+from headwise.envs.native.parallel_env import parallel_env
 from headwise.study import Environment, Options, Store, Study, conduct
 from headwise.study.environment import make_env
 

@@ -14,8 +14,8 @@ from rich.table import Table
 from headwise.checks import checked_count
 from headwise.cli.flags import asked
 from headwise.envs.make import make_vec
+from headwise.envs.native import NATIVE_NAMES, env_id
 from headwise.envs.reference import random_policy
-from headwise.envs.registration import NATIVE_NAMES, env_id
 from headwise.training.products import Products, not_as_asked, products_as
 
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from headwise.cli.flags import asked
-from headwise.envs.engine import settings_of
 from headwise.envs.make import env_names, make_vec, plain_name
+from headwise.envs.native import NATIVE_NAMES, env_id
+from headwise.envs.native.engine import settings_of
 from headwise.envs.reference import HOW, reference_score
-from headwise.envs.registration import NATIVE_NAMES, env_id
 from headwise.errors import EnvError, HeadwiseError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.render import require
+from headwise.envs.native.drawing import require
 from headwise.errors import ConfigError
 
 Frame = NDArray[np.uint8]

@@ -15,7 +15,7 @@ from headwise.checks import checked_count, checked_seed
 from headwise.cli.film import Frame, check_video, with_bars, write_video
 from headwise.cli.flags import asked
 from headwise.cli.runs import OfRun, load_run
-from headwise.envs.render import Window, require
+from headwise.envs.native.drawing import Window, require
 from headwise.errors import EnvError, HeadwiseError
 
 if TYPE_CHECKING:

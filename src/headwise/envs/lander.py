@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from headwise.checks import is_whole
 from headwise.envs.autoreset import autoreset_mode as mode_by_name
-from headwise.envs.engine import MOST
 from headwise.envs.lander_pool import OBS_SIZE, Backend, new_lander, open_pool
-from headwise.envs.registration import limit_given_to_make
+from headwise.envs.native import limit_given_to_make
+from headwise.envs.native.engine import MOST
 from headwise.errors import ConfigError, EnvError, SpaceError
 from headwise.registry import unknown
 from headwise.spaces import ActionCodec, ActionSpec, Choice, Range, View, ViewKind

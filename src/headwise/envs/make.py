@@ -12,7 +12,7 @@ import numpy as np
 
 from headwise.checks import checked_count, checked_seed
 from headwise.envs.lander_vec import LanderVecEnv
-from headwise.envs.native import NativeVecEnv
+from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.envs.probes import probes
 from headwise.envs.types import VecEnv, check_allocate
 from headwise.errors import EnvError

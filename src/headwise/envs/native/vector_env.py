@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from headwise.checks import is_whole
 from headwise.envs.autoreset import autoreset_mode as mode_by_name
-from headwise.envs.engine import Autoreset
-from headwise.envs.gym_face_actions import action_form as form_of_action
-from headwise.envs.gym_face_stage import Stage
-from headwise.envs.render import FRAMES_PER_SECOND
+from headwise.envs.native.actions import action_form as form_of_action
+from headwise.envs.native.drawing import FRAMES_PER_SECOND
+from headwise.envs.native.engine import Autoreset
+from headwise.envs.native.stage import Stage
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec
 

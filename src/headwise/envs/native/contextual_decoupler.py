@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.envs.drawings import (
+from headwise.envs.native.canvas import (
     FAINT,
     GREEN,
     INK,
@@ -17,7 +17,7 @@ from headwise.envs.drawings import (
     frame,
     sign_colour,
 )
-from headwise.envs.render import LastStep, Scene, State
+from headwise.envs.native.drawing import LastStep, Scene, State
 
 _MOST_CELLS = 10
 _CARDS = (16.0, 308.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.envs.drawings import (
+from headwise.envs.native.canvas import (
     BLUE,
     FAINT,
     GREEN,
@@ -21,7 +21,7 @@ from headwise.envs.drawings import (
     frame,
     option_driven,
 )
-from headwise.envs.render import LastStep, Scene
+from headwise.envs.native.drawing import LastStep, Scene
 
 KINDS = ("run", "hop", "leap")
 STRONGEST = {"run": 30.0, "hop": 720.0, "leap": 430.0, "jump": 1.0}

@@ -12,10 +12,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.engine import Engine
-from headwise.envs.gym_face import NativeEnv, Observation
-from headwise.envs.gym_face_actions import EVERY_HEAD, HeadsForm
-from headwise.envs.registration import env_id
+from headwise.envs.native import env_id
+from headwise.envs.native.actions import EVERY_HEAD, HeadsForm
+from headwise.envs.native.engine import Engine
+from headwise.envs.native.gym_env import NativeEnv, Observation
 from headwise.errors import EnvError, SpaceError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec
@@ -281,7 +281,7 @@ def _register_with_pettingzoo() -> None:
         return
     for name in TEAMS:
         if env_id(name) not in known:
-            entry_point = "headwise.envs.pettingzoo_face:parallel_env"
+            entry_point = "headwise.envs.native.parallel_env:parallel_env"
             register("parallel", env_id(name), entry_point=entry_point, kwargs={"name": name})
 
 

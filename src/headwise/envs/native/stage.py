@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.checks import is_whole
-from headwise.envs.engine import Autoreset, Engine
-from headwise.envs.gym_face_actions import ActionForm
-from headwise.envs.gym_face_scenarios import (
+from headwise.envs.native import NO_LIMIT
+from headwise.envs.native.actions import ActionForm
+from headwise.envs.native.drawing import Camera
+from headwise.envs.native.engine import Autoreset, Engine
+from headwise.envs.native.scenario import (
     Scenario,
     scenario_of,
     stage_scenario,
     unchanged_on_error,
 )
-from headwise.envs.registration import NO_LIMIT
-from headwise.envs.render import Camera
 from headwise.errors import EnvError
 from headwise.registry import unknown
 

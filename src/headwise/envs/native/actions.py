@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from headwise.envs.engine import Engine
+from headwise.envs.native.engine import Engine
 from headwise.errors import ConfigError, SpaceError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec, Choice, Condition, Range

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.engine import Autoreset, Engine
+from headwise.envs.native.engine import Autoreset, Engine
 from headwise.envs.types import Allocate, StepBatch
 from headwise.spaces import ObsSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from headwise.envs.drawings import (
+from headwise.envs.native.canvas import (
     BLUE,
     FAINT,
     GREEN,
@@ -22,7 +22,7 @@ from headwise.envs.drawings import (
     legend,
     option_driven,
 )
-from headwise.envs.render import LastStep, Scene
+from headwise.envs.native.drawing import LastStep, Scene
 
 _LEFT, _TOP, _SIDE = 30.0, 68.0, 312.0
 _PANEL = 372.0

@@ -9,12 +9,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.engine import Autoreset
-from headwise.envs.gym_face_actions import ActionForm
-from headwise.envs.gym_face_actions import action_form as form_of_action
-from headwise.envs.gym_face_stage import Stage
-from headwise.envs.registration import limit_given_to_make
-from headwise.envs.render import FRAMES_PER_SECOND
+from headwise.envs.native import limit_given_to_make
+from headwise.envs.native.actions import ActionForm
+from headwise.envs.native.actions import action_form as form_of_action
+from headwise.envs.native.drawing import FRAMES_PER_SECOND
+from headwise.envs.native.engine import Autoreset
+from headwise.envs.native.stage import Stage
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec
 

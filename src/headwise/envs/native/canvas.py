@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from headwise.envs.render import Scene
+from headwise.envs.native.drawing import Scene
 
 Point = tuple[float, float]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.engine import Engine
+from headwise.envs.native.engine import Engine
 from headwise.errors import EnvError
 
 Scenario: TypeAlias = dict[str, NDArray[np.float64]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.engine import Autoreset, Engine, settings_of
+from headwise.envs.native.engine import Autoreset, Engine, settings_of
 from headwise.errors import EnvError
 
 State = dict[str, NDArray[np.float64]]
@@ -21,10 +21,10 @@ State = dict[str, NDArray[np.float64]]
 FRAMES_PER_SECOND = {"ContextualDecoupler": 2, "Platform": 3, "HybridShoot": 2, "CoopPush": 15}
 """How fast the steps of each environment should be shown."""
 DRAWINGS = {
-    "ContextualDecoupler": "drawings_decoupler",
-    "Platform": "drawings_platform",
-    "HybridShoot": "drawings_shoot",
-    "CoopPush": "drawings_push",
+    "ContextualDecoupler": "contextual_decoupler",
+    "Platform": "platform",
+    "HybridShoot": "hybrid_shoot",
+    "CoopPush": "coop_push",
 }
 """The module beside this one that draws each environment."""
 
@@ -132,10 +132,10 @@ class Camera:
 
 def picture(scene: Scene) -> NDArray[np.uint8]:
     """A scene as an array of colours, (400, 600, 3)."""
-    from headwise.envs.drawings import Canvas
+    from headwise.envs.native.canvas import Canvas
 
     canvas = Canvas()
-    drawing = importlib.import_module(f"headwise.envs.{DRAWINGS[scene.name]}")
+    drawing = importlib.import_module(f"headwise.envs.native.{DRAWINGS[scene.name]}")
     drawing.draw(canvas, scene)
     return canvas.pixels()
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.drawings import (
+from headwise.envs.native.canvas import (
     BLUE,
     FAINT,
     GREEN,
@@ -25,7 +25,7 @@ from headwise.envs.drawings import (
     Point,
     frame,
 )
-from headwise.envs.render import Scene
+from headwise.envs.native.drawing import Scene
 
 _PARTICLE, _BOULDER, _VISIT = 1.0, 5.0, 6.0
 _FOOTER = 30.0

@@ -27,8 +27,8 @@ def register_environments() -> None:
     for name in NATIVE_NAMES:
         _register(
             name,
-            "headwise.envs.gym_face:NativeEnv",
-            "headwise.envs.gym_face_vector:NativeVectorEnv",
+            "headwise.envs.native.gym_env:NativeEnv",
+            "headwise.envs.native.vector_env:NativeVectorEnv",
             {"name": name},
         )
     lander = "headwise.envs.lander"
