@@ -11,9 +11,13 @@
 #include <optional>
 
 #include "ops/adam.h"
-#include "ops/heads.h"
+#include "ops/mixture.h"
 #include "ops/network.h"
+#include "ops/policy_loss.h"
+#include "ops/returns.h"
 #include "ops/rows.h"
+#include "ops/sample.h"
+#include "ops/values.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,9 +33,8 @@ Buffer given(const Maybe& x) { return x ? *x : Buffer(); }
 // A view of the numbers, or of the gradients, that keeps the memory alive.
 Array array_of(const Buffer& x, float* data) {
   auto* memory = new std::shared_ptr<float[]>(x.memory);
-  const nb::capsule owner(memory, [](void* p) noexcept {
-    delete static_cast<std::shared_ptr<float[]>*>(p);
-  });
+  const nb::capsule owner(
+      memory, [](void* p) noexcept { delete static_cast<std::shared_ptr<float[]>*>(p); });
   const auto size = [](int n) { return static_cast<std::size_t>(n); };
   const std::size_t shape[] = {size(x.members), size(x.copies), size(x.rows), size(x.columns)};
   const std::int64_t strides[] = {x.member, x.copy, x.pitch, 1};
@@ -62,24 +65,26 @@ void bind_structures(nb::module_& m) {
   nb::class_<Program>(m, "Program")
       .def(nb::init<>())
       .def("__len__", &Program::size)
-      .def("__enter__",
-           [](Program& program) -> Program& {
-             if (recording != nullptr) throw Fault("another program is recording");
-             recording = &program;
-             return program;
-           },
-           nb::rv_policy::reference)
+      .def(
+          "__enter__",
+          [](Program& program) -> Program& {
+            if (recording != nullptr) throw Fault("another program is recording");
+            recording = &program;
+            return program;
+          },
+          nb::rv_policy::reference)
       .def("__exit__", [](Program&, const nb::args&) { recording = nullptr; })
-      .def("run",
-           [](Program& program, int times, int threads) {
-             if (program.has_python()) {
-               program.run(times, threads);
-             } else {
-               const nb::gil_scoped_release release;
-               program.run(times, threads);
-             }
-           },
-           "times"_a, "threads"_a);
+      .def(
+          "run",
+          [](Program& program, int times, int threads) {
+            if (program.has_python()) {
+              program.run(times, threads);
+            } else {
+              const nb::gil_scoped_release release;
+              program.run(times, threads);
+            }
+          },
+          "times"_a, "threads"_a);
   m.def("emit_python", [](nb::callable step) {
     if (recording != nullptr) recording->add({0, nullptr, [step] { step(); }});
   });
@@ -122,14 +127,16 @@ void bind_network(nb::module_& m) {
 }
 
 void bind_rows(nb::module_& m) {
-  m.def("adam_step", [](const Buffer& parameters, const Buffer& mean, const Buffer& square,
-                        const Buffer& count, const Buffer& learning_rate, const Buffer& alive,
-                        const Buffer& norm, float beta1, float beta2, float epsilon,
-                        float max_norm, const Maybe& follower, float rate) {
-    adam_step({parameters, mean, square, count, learning_rate, alive, norm, beta1, beta2, epsilon,
-               max_norm, given(follower), rate});
-  }, "parameters"_a, "mean"_a, "square"_a, "count"_a, "learning_rate"_a, "alive"_a, "norm"_a,
-        "beta1"_a, "beta2"_a, "epsilon"_a, "max_norm"_a, "follower"_a.none(), "rate"_a);
+  m.def(
+      "adam_step",
+      [](const Buffer& parameters, const Buffer& mean, const Buffer& square, const Buffer& count,
+         const Buffer& learning_rate, const Buffer& alive, const Buffer& norm, float beta1,
+         float beta2, float epsilon, float max_norm, const Maybe& follower, float rate) {
+        adam_step({parameters, mean, square, count, learning_rate, alive, norm, beta1, beta2,
+                   epsilon, max_norm, given(follower), rate});
+      },
+      "parameters"_a, "mean"_a, "square"_a, "count"_a, "learning_rate"_a, "alive"_a, "norm"_a,
+      "beta1"_a, "beta2"_a, "epsilon"_a, "max_norm"_a, "follower"_a.none(), "rate"_a);
   m.def("gather", &gather);
   m.def("take", &take);
   m.def("copy", &copy);
@@ -137,6 +144,80 @@ void bind_rows(nb::module_& m) {
   m.def("uniform", &uniform);
   m.def("advance", &advance);
   m.def("shuffle", &shuffle);
+}
+
+// ---- operations: buffers in order, None for one that is left out, then settings by name --------
+
+template <class T>
+struct Argument {
+  using Type = T;
+  static T of(T x) { return x; }
+};
+template <>
+struct Argument<const Buffer&> {
+  using Type = const Buffer*;
+  static const Buffer& of(const Buffer* x) {
+    static const Buffer none;
+    return x == nullptr ? none : *x;
+  }
+};
+
+template <class... Args, class... Names>
+void def(nb::module_& m, const char* name, void (*f)(Args...), Names... names) {
+  constexpr std::size_t kBuffers = sizeof...(Args) - sizeof...(Names);
+  const auto bind = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    const auto buffer = [](std::size_t) { return nb::arg().none() = nb::none(); };
+    m.def(
+        name, [f](typename Argument<Args>::Type... x) { f(Argument<Args>::of(x)...); },
+        buffer(I)..., nb::arg(names)...);
+  };
+  bind(std::make_index_sequence<kBuffers>());
+}
+
+void bind_operations(nb::module_& m) {
+  def(m, "sample", &sample, "table");
+  def(m, "mode", &mode, "table");
+  def(m, "evaluate", &evaluate, "table", "given");
+  def(m, "evaluate_backward", &evaluate_backward, "add", "table", "given");
+
+  def(m, "policy_loss", &policy_loss, "ratios");
+  def(m, "policy_loss_backward", &policy_loss_backward, "add", "ratios");
+  def(m, "movement", &movement, "ratios");
+  def(m, "adapt_coefficient", &adapt_coefficient, "target");
+
+  def(m, "greedy", &greedy, "table");
+  def(m, "advantages", &advantages, "table");
+  def(m, "advantages_backward", &advantages_backward, "add", "table");
+  def(m, "option_values", &option_values, "table");
+  def(m, "option_values_backward", &option_values_backward, "add", "table");
+  def(m, "total", &total, "adds_up");
+  def(m, "total_backward", &total_backward, "add", "adds_up");
+  def(m, "heads_last", &heads_last);
+  def(m, "heads_last_backward", &heads_last_backward, "add");
+  def(m, "value_error", &value_error, "coef", "huber");
+  def(m, "value_error_backward", &value_error_backward, "add", "coef", "huber");
+  def(m, "clipped_value_error", &clipped_value_error, "coef", "clip");
+  def(m, "clipped_value_error_backward", &clipped_value_error_backward, "add", "coef", "clip");
+  def(m, "in_use", &in_use, "table");
+  def(m, "shares_in_use", &shares_in_use, "scale", "by_head");
+  def(m, "td_target", &td_target);
+  def(m, "discount_of", &discount_of);
+  def(m, "actor_loss", &actor_loss);
+  def(m, "actor_loss_backward", &actor_loss_backward, "add");
+  def(m, "row_mean", &row_mean);
+  def(m, "row_mean_backward", &row_mean_backward, "add");
+  def(m, "multiply", static_cast<void (*)(const Buffer&, const Buffer&, const Buffer&)>(&multiply));
+  def(m, "multiply_backward", &multiply_backward, "add");
+  def(m, "add", &add);
+  def(m, "add_backward", &add_backward, "add");
+
+  def(m, "mix", &mix);
+  def(m, "mix_backward", &mix_backward, "add");
+  def(m, "mix_gradient", &mix_gradient);
+
+  def(m, "gae", &gae, "num_envs");
+  def(m, "row_shares", &row_shares);
+  def(m, "standardize", &standardize);
 }
 
 }  // namespace
@@ -153,4 +234,5 @@ NB_MODULE(HEADWISE_MODULE, m) {
   headwise::ops::bind_structures(m);
   headwise::ops::bind_network(m);
   headwise::ops::bind_rows(m);
+  headwise::ops::bind_operations(m);
 }

@@ -40,8 +40,8 @@ struct Buffer {
     const std::int64_t size = member * members + kWide;  // whole groups are read at the end
     const std::int64_t total = has_gradient ? 2 * size : size;
     constexpr std::align_val_t kAligned{64};
-    auto* raw = static_cast<float*>(
-        operator new[](static_cast<std::size_t>(total) * sizeof(float), kAligned));
+    auto* raw = static_cast<float*>(operator new[](static_cast<std::size_t>(total) * sizeof(float),
+                                                   kAligned));
     memory.reset(raw, [](float* p) { operator delete[](p, kAligned); });
     std::fill_n(raw, total, 0.0f);
     values = raw;
@@ -58,12 +58,8 @@ struct Buffer {
   [[nodiscard]] float* gradient_row(int p, int c, int b) const {
     return gradient(p, c) + b * pitch;
   }
-  [[nodiscard]] std::int32_t* ints(int p) const {
-    return reinterpret_cast<std::int32_t*>(at(p));
-  }
-  [[nodiscard]] std::int64_t* longs(int p) const {
-    return reinterpret_cast<std::int64_t*>(at(p));
-  }
+  [[nodiscard]] std::int32_t* ints(int p) const { return reinterpret_cast<std::int32_t*>(at(p)); }
+  [[nodiscard]] std::int64_t* longs(int p) const { return reinterpret_cast<std::int64_t*>(at(p)); }
 
   // Views.
   [[nodiscard]] Buffer shifted(std::int64_t by) const {
@@ -104,22 +100,84 @@ struct Buffer {
 };
 using Buffers = std::vector<Buffer>;
 
+// ---- what an operation asks of its arguments -----------------------------------------------
+
+struct Sizes {
+  int members, copies, rows, columns;
+};
+inline void check(const Buffer& x, const char* name, bool fits, Sizes s) {
+  if (fits) return;
+  const auto text = [](int m, int c, int r, int w) {
+    return std::to_string(m) + " x " + std::to_string(c) + " x " + std::to_string(r) + " x " +
+           std::to_string(w);
+  };
+  throw Fault(std::string(name) + " is " +
+              (x ? text(x.members, x.copies, x.rows, x.columns) : "absent") + "; expected " +
+              text(s.members, s.copies, s.rows, s.columns) + " (members, copies, rows, columns)");
+}
+// What is read: one copy, row or column serves all.
+inline void expect(const Buffer& x, const char* name, Sizes s) {
+  const auto serves = [](int own, int all) { return own == all || own == 1; };
+  check(x, name,
+        x && x.members == s.members && serves(x.copies, s.copies) && serves(x.rows, s.rows) &&
+            serves(x.columns, s.columns),
+        s);
+}
+inline void expect_if_given(const Buffer& x, const char* name, Sizes s) {
+  if (x) expect(x, name, s);
+}
+// What is written, or read number by number.
+inline void expect_all(const Buffer& x, const char* name, Sizes s) {
+  check(
+      x, name,
+      x.members == s.members && x.copies == s.copies && x.rows == s.rows && x.columns == s.columns,
+      s);
+}
+inline Sizes sizes_of(const Buffer& x) { return {x.members, x.copies, x.rows, x.columns}; }
+
+// Room for numbers of sixteen rows that a thread keeps, so that a body need not ask for memory.
+struct Room {
+  std::vector<Wide> numbers;
+  Wide* operator()(int count) {
+    if (static_cast<int>(numbers.size()) < count) numbers.resize(count);
+    return numbers.data();
+  }
+};
+
 // Sixteen rows at a time, so that the text of a body reads as if for one: f(first row, how many).
 template <class F>
 HEADWISE_INLINE void each_rows(int rows, F&& f) {
   for (int b = 0; b < rows; b += kWide) f(b, std::min(kWide, rows - b));
 }
+// A number of each of n rows from b on. What has one row or one column serves all.
 HEADWISE_INLINE Wide get(const Buffer& x, int p, int c, int b, int k, int n) {
-  return column(x.row(p, c, b) + k, x.pitch, n);
+  const float* from = x.at(p, c) + (x.columns > 1 ? k : 0);
+  return x.rows > 1 ? column(from + b * x.pitch, x.pitch, n) : Wide(*from);
+}
+// The same of what may be absent.
+HEADWISE_INLINE Wide get_or(float otherwise, const Buffer& x, int p, int c, int b, int k, int n) {
+  return x ? get(x, p, c, b, k, n) : Wide(otherwise);
 }
 HEADWISE_INLINE void set(Wide y, const Buffer& x, int p, int c, int b, int k, int n) {
   put(y, x.row(p, c, b) + k, x.pitch, n);
 }
-HEADWISE_INLINE Wide get_gradient(const Buffer& x, int p, int c, int b, int k, int n) {
+// The gradient of what an operation wrote; none came back to where there is no room for it.
+HEADWISE_INLINE Wide slope(const Buffer& x, int p, int c, int b, int k, int n) {
+  if (x.gradients == nullptr) return 0.0f;
   return column(x.gradient_row(p, c, b) + k, x.pitch, n);
 }
-HEADWISE_INLINE void set_gradient(Wide y, const Buffer& x, int p, int c, int b, int k, int n) {
-  put(y, x.gradient_row(p, c, b) + k, x.pitch, n);
+// Gives a gradient to what an operation read, where there is room for it.
+HEADWISE_INLINE void give(Wide y, const Buffer& x, int p, int c, int b, int k, int n, bool add) {
+  if (x.gradients == nullptr) return;
+  float* to = x.gradient_row(p, c, b) + k;
+  put(add ? column(to, x.pitch, n) + y : y, to, x.pitch, n);
+}
+// Zeros, where not every number gets a gradient.
+inline void clear(const Buffer& x, int p) {
+  if (x.gradients == nullptr) return;
+  for (int c = 0; c < x.copies; ++c) {
+    for (int b = 0; b < x.rows; ++b) std::fill_n(x.gradient_row(p, c, b), x.columns, 0.0f);
+  }
 }
 // A setting of a member: the only number of it.
 HEADWISE_INLINE float one(const Buffer& x, int p) { return *x.at(p); }

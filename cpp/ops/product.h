@@ -40,7 +40,7 @@ inline void tile(const Product& x, const float* a, const float* b, float* c, con
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVecs; ++j) {
-      sums[i][j] = x.start == Start::kZero ? Vec{}
+      sums[i][j] = x.start == Start::kZero   ? Vec{}
                    : x.start == Start::kBias ? load_vec(bias + kLanes * j)
                                              : load_vec(c + i * x.c_row + kLanes * j);
     }
@@ -121,10 +121,10 @@ inline void transpose(const float* x, std::int64_t pitch, int rows, int columns,
 #pragma GCC unroll 16
       for (int k = 0; k < kWide; ++k) {  // of one
         if ((k & 1) != 0) continue;
-        a[k] = __builtin_shufflevector(b[k], b[k + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12,
-                                       28, 14, 30);
-        a[k + 1] = __builtin_shufflevector(b[k], b[k + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27,
-                                           13, 29, 15, 31);
+        a[k] = __builtin_shufflevector(b[k], b[k + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26,
+                                       12, 28, 14, 30);
+        a[k + 1] = __builtin_shufflevector(b[k], b[k + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11,
+                                           27, 13, 29, 15, 31);
       }
 #pragma GCC unroll 16
       for (int k = 0; k < kWide; ++k) store_vec(y + std::int64_t{c + k} * wide + r, Vec(a[k]));

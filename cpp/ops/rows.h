@@ -63,7 +63,8 @@ inline void uniform(const Buffer& out, const Buffer& seeds, const Buffer& clock,
   emit(out.members, [=](int p) {
     const auto seed = static_cast<std::uint64_t>(*seeds.longs(p));
     const auto step = static_cast<std::uint64_t>(*clock.longs(p));
-    const auto low = static_cast<std::uint32_t>(step), high = static_cast<std::uint32_t>(step >> 32);
+    const auto low = static_cast<std::uint32_t>(step),
+               high = static_cast<std::uint32_t>(step >> 32);
     const std::int64_t size = std::int64_t{out.rows} * out.columns;
     float* to = out.at(p);
     constexpr int kDraws = 16;  // at once, so that the loop over them is one over lanes

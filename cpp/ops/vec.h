@@ -40,29 +40,29 @@ HEADWISE_INLINE Vec load_vec(const float* p) { return *reinterpret_cast<const Lo
 HEADWISE_INLINE void store_vec(float* p, Vec x) { *reinterpret_cast<LooseVec*>(p) = x; }
 HEADWISE_INLINE Vec vec_of(float x) { return Vec{} + x; }
 
-// a * b + c, rounded once. Without the instruction: the sum in double, rounded to odd, which a
-// second rounding to float32 cannot spoil.
-inline float exact_fma(float a, float b, float c) noexcept {
-  const double product = double{a} * double{b}, sum = product + double{c};
-  if (!std::isfinite(sum)) return static_cast<float>(sum);
-  const double part = sum - product;
-  const double rest = (product - (sum - part)) + (double{c} - part);
-  auto bits = std::bit_cast<std::int64_t>(sum);
-  if (rest != 0.0 && (bits & 1) == 0) bits += (rest > 0.0) == (sum > 0.0) ? 1 : -1;
-  return static_cast<float>(std::bit_cast<double>(bits));
-}
-HEADWISE_INLINE Vec fma(Vec a, Vec b, Vec c) {
+// a * b + c, rounded once.
 #if defined(__AVX512F__)
-  return _mm512_fmadd_ps(a, b, c);
+HEADWISE_INLINE Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 #elif defined(__AVX2__) && defined(__FMA__)
-  return _mm256_fmadd_ps(a, b, c);
+HEADWISE_INLINE Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 #elif defined(__ARM_NEON) && defined(__aarch64__)
-  return vfmaq_f32(c, a, b);
+HEADWISE_INLINE Vec fma(Vec a, Vec b, Vec c) { return vfmaq_f32(c, a, b); }
 #else
-  for (int i = 0; i < kLanes; ++i) c[i] = exact_fma(a[i], b[i], c[i]);
-  return c;
-#endif
+// Without the instruction: the sum in double, rounded to odd, which a second rounding to float32
+// cannot spoil.
+__attribute__((noinline)) inline Vec fma(Vec a, Vec b, Vec c) {
+  using Doubles = double __attribute__((vector_size(8 * kLanes)));
+  using Bits = std::int64_t __attribute__((vector_size(8 * kLanes)));
+  const Doubles product = __builtin_convertvector(a, Doubles) * __builtin_convertvector(b, Doubles);
+  const Doubles other = __builtin_convertvector(c, Doubles), sum = product + other;
+  const Doubles part = sum - product, rest = (product - (sum - part)) + (other - part);
+  Bits bits = std::bit_cast<Bits>(sum);
+  const Bits inexact = (rest != 0.0) & (sum - sum == 0.0) & ((bits & 1) == 0);
+  const Bits same_sign = (rest > 0.0) == (sum > 0.0);
+  bits += inexact & (-1 - 2 * same_sign);
+  return __builtin_convertvector(std::bit_cast<Doubles>(bits), Vec);
 }
+#endif
 HEADWISE_INLINE Vec sqrt(Vec x) {
   for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
   return x;
@@ -81,21 +81,21 @@ struct Mask {
   IntVec part[kParts];
 };
 
-#define HEADWISE_BINARY(OP)                                                     \
-  HEADWISE_INLINE Wide operator OP(Wide a, Wide b) {                            \
-    HEADWISE_PARTS a.part[i] = a.part[i] OP b.part[i];                          \
-    return a;                                                                   \
+#define HEADWISE_BINARY(OP)                            \
+  HEADWISE_INLINE Wide operator OP(Wide a, Wide b) {   \
+    HEADWISE_PARTS a.part[i] = a.part[i] OP b.part[i]; \
+    return a;                                          \
   }
 HEADWISE_BINARY(+)
 HEADWISE_BINARY(-)
 HEADWISE_BINARY(*)
 HEADWISE_BINARY(/)
 #undef HEADWISE_BINARY
-#define HEADWISE_COMPARE(OP)                                                    \
-  HEADWISE_INLINE Mask operator OP(Wide a, Wide b) {                            \
-    Mask m;                                                                     \
-    HEADWISE_PARTS m.part[i] = a.part[i] OP b.part[i];                          \
-    return m;                                                                   \
+#define HEADWISE_COMPARE(OP)                           \
+  HEADWISE_INLINE Mask operator OP(Wide a, Wide b) {   \
+    Mask m;                                            \
+    HEADWISE_PARTS m.part[i] = a.part[i] OP b.part[i]; \
+    return m;                                          \
   }
 HEADWISE_COMPARE(<)
 HEADWISE_COMPARE(>)
@@ -129,6 +129,8 @@ HEADWISE_INLINE Wide sqrt(Wide x) {
 // A NaN in the first argument stays one: a member that has diverged must be found out.
 HEADWISE_INLINE Wide max(Wide x, Wide low) { return select(x < low, low, x); }
 HEADWISE_INLINE Wide min(Wide x, Wide high) { return select(x > high, high, x); }
+// The smaller of both; NaN if either is.
+HEADWISE_INLINE Wide least(Wide a, Wide b) { return select(a < b, a, select(a == a, b, a)); }
 HEADWISE_INLINE Wide abs(Wide x) { return select(x < 0.0f, -x, x); }
 HEADWISE_INLINE Wide load(const float* p) {
   Wide x;
@@ -143,6 +145,17 @@ HEADWISE_INLINE Wide iota() {
   for (int k = 0; k < kWide; ++k) x[k] = static_cast<float>(k);
   return x;
 }
+// The first n <= 16 numbers, and zeros; the way back.
+HEADWISE_INLINE Wide load(const float* p, int n) {
+  if (n >= kWide) return load(p);
+  Wide x(0.0f);
+  for (int k = 0; k < n; ++k) x[k] = p[k];
+  return x;
+}
+HEADWISE_INLINE void store(float* p, Wide x, int n) {
+  if (n >= kWide) return store(p, x);
+  for (int k = 0; k < n; ++k) p[k] = x[k];
+}
 // The sum of the first n, one after the other.
 inline float sum(Wide x, int n = kWide) noexcept {
   float total = 0.0f;
@@ -151,6 +164,7 @@ inline float sum(Wide x, int n = kWide) noexcept {
 }
 // One number of each of n <= 16 rows that are `pitch` apart; the way back.
 HEADWISE_INLINE Wide column(const float* x, std::int64_t pitch, int n) {
+  if (pitch == 1) return load(x, n);
   Wide y(0.0f);
   if (n == kWide) {
 #pragma GCC unroll 16
@@ -161,16 +175,19 @@ HEADWISE_INLINE Wide column(const float* x, std::int64_t pitch, int n) {
   return y;
 }
 HEADWISE_INLINE void put(Wide y, float* x, std::int64_t pitch, int n) {
+  if (pitch == 1) return store(x, y, n);
   for (int k = 0; k < n; ++k) x[k * pitch] = y[k];
 }
 
 // ---- functions, without branches, to two or three units in the last place ------------------
 
-// e^x; zero below -87, no larger than at 88. A NaN stays one.
-HEADWISE_INLINE Wide exp(Wide x) {
-  const Wide y = min(max(x, -87.0f), 88.0f);
-  const Wide whole = fma(y, 1.44269504f, 12582912.0f) - Wide(12582912.0f);  // to the nearest
-  Wide r = fma(whole, -0.693359375f, y);
+// e^x = scale * (1 + rest) for x in [-87, 88].
+struct Power {
+  Wide scale, rest;
+};
+HEADWISE_INLINE Power power_of_e(Wide x) {
+  const Wide whole = fma(x, 1.44269504f, 12582912.0f) - Wide(12582912.0f);  // to the nearest
+  Wide r = fma(whole, -0.693359375f, x);
   r = fma(whole, 2.12194440e-4f, r);
   Wide p(1.9875691500e-4f);
   p = fma(p, r, 1.3981999507e-3f);
@@ -178,13 +195,23 @@ HEADWISE_INLINE Wide exp(Wide x) {
   p = fma(p, r, 4.1665795894e-2f);
   p = fma(p, r, 1.6666665459e-1f);
   p = fma(p, r, 5.0000001201e-1f);
-  p = fma(p * r, r, r) + Wide(1.0f);
+  Wide scale;
   HEADWISE_PARTS {
     const IntVec power = (__builtin_convertvector(whole.part[i], IntVec) + 127) << 23;
-    p.part[i] *= std::bit_cast<Vec>(power);
+    scale.part[i] = std::bit_cast<Vec>(power);
   }
-  p = select(x < -87.0f, 0.0f, p);
-  return select(x == x, p, x);
+  return {scale, fma(p * r, r, r)};
+}
+// e^x; zero below -87, no larger than at 88. A NaN stays one.
+HEADWISE_INLINE Wide exp(Wide x) {
+  const Power y = power_of_e(min(max(x, -87.0f), 88.0f));
+  const Wide found = select(x < -87.0f, 0.0f, (y.rest + Wide(1.0f)) * y.scale);
+  return select(x == x, found, x);
+}
+// e^x - 1, without losing digits near zero.
+HEADWISE_INLINE Wide expm1(Wide x) {
+  const Power y = power_of_e(min(max(x, -87.0f), 88.0f));
+  return select(x == x, fma(y.rest, y.scale, y.scale - Wide(1.0f)), x);
 }
 // The natural logarithm of positive normal numbers (Cephes). A NaN stays one.
 HEADWISE_INLINE Wide log(Wide x) {
