@@ -110,7 +110,7 @@ def build_new(cell, seeds):
     config = algorithms.get(cell.algorithm)(**small | st)
     own = ec.SMALL_FACTORIZATION.get(cell.factorization, {}) | cell.factorization_settings
     own = {k: tuple(v) if isinstance(v, list) else v for k, v in own.items()}
-    from headwise.engine.factorizations.kinds import factorizations as F2
+    from headwise.engine.factorizations import factorizations as F2
     from headwise.engine.algorithms.ppo.learner import PPOLearner
     kinds={"ppo":PPOLearner}
     if cell.algorithm=="dqn":

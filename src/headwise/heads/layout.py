@@ -63,11 +63,17 @@ class Layout:
         self._exists = torch.as_tensor(exists, device=self.device).flatten().nonzero().flatten()
 
     def table(
-        self, places: Sequence[tuple[int, int]], which: Which = "all", **settings: Any
+        self,
+        places: Sequence[tuple[int, int]],
+        which: Which = "all",
+        *,
+        conditional: bool = True,
+        **settings: Any,
     ) -> HeadTable:
         """The heads, or one kind of them alone, with where their numbers are (`HeadTable`).
 
-        Conditions on heads of the other kind are not carried over.
+        Conditions on heads of the other kind are not carried over; none is if the table is not to
+        be `conditional`.
         """
         kept = {
             "all": range(self.num_heads),
@@ -76,7 +82,9 @@ class Layout:
         }[which]
         conditions = [self.conditions[h] for h in kept]
         own = [
-            None if c is None or c.head not in kept else When(kept.index(c.head), c.low, c.high)
+            When(kept.index(c.head), c.low, c.high)
+            if conditional and c and c.head in kept
+            else None
             for c in conditions
         ]
         options = [self.options[h] for h in kept]

@@ -46,6 +46,7 @@ from headwise.ops.sample import (
 from headwise.ops.schedules import decaying, linear
 from headwise.ops.soft_value import (
     boltzmann,
+    chance_of_use,
     entropy_bonus,
     entropy_surplus,
     scaled_log_policy,
@@ -98,6 +99,7 @@ __all__ = [
     "advantages",
     "ask",
     "boltzmann",
+    "chance_of_use",
     "clipped_value_error",
     "copy",
     "decaying",

@@ -282,13 +282,15 @@ class Scratch:
 
     def __init__(self, members: int, device: torch.device | str) -> None:
         self._members, self._device = members, device
-        self._buffers: dict[tuple[str, int, int, int], Buffer] = {}
+        self._buffers: dict[tuple[str, int, int, int, bool], Buffer] = {}
 
-    def __call__(self, name: str, rows: int, columns: int = 1, *, copies: int = 1) -> Buffer:
-        """The buffer of that name and shape, (P, copies, rows, columns), with a gradient."""
-        key = name, rows, columns, copies
+    def __call__(
+        self, name: str, rows: int, columns: int = 1, *, copies: int = 1, gradient: bool = True
+    ) -> Buffer:
+        """The buffer of that name and shape, (P, copies, rows, columns)."""
+        key = name, rows, columns, copies, gradient
         if key not in self._buffers:
             self._buffers[key] = Buffer(
-                self._members, rows, columns, copies=copies, gradient=True, device=self._device
+                self._members, rows, columns, copies=copies, gradient=gradient, device=self._device
             )
         return self._buffers[key]

@@ -162,10 +162,10 @@ class Distribution:
         for head in self.table.order:
             condition = self.table.conditions[head]
             if condition is not None:
-                parts[head] = parts[condition.head] * self._chance(*condition)
+                parts[head] = parts[condition.head] * self.chance(*condition)
         return torch.stack(parts, dim=-1)
 
-    def _chance(self, head: int, low: float, high: float) -> Tensor:
+    def chance(self, head: int, low: float, high: float) -> Tensor:
         """How likely a head's value is to lie in [low, high)."""
         table = self.table
         if head in table.discrete:

@@ -90,6 +90,37 @@ def scaled_log_policy(
     return alpha * chosen(log_policy, action)
 
 
+@operation(compiled=False)
+def chance_of_use(
+    y: Tensor, alpha: Tensor, mask: Tensor | None, action: Tensor, *, table: HeadTable
+) -> Tensor:
+    """How likely each head is to be in use, (P, 1, B, H), under a softmax of advantages.
+
+    Conditions on real numbers are met or not by those of the action.
+
+    Args:
+        y: Advantages of all options before they are centered, (P, stack, B, W).
+        alpha: Temperatures of the discrete heads, (P, 1, 1, D).
+        mask: Which options may be chosen, (P, 1, B, total).
+        action: Actions in unit form, (P, 1, B, H).
+        table: The heads.
+    """
+    heads = Distribution.of_options(table, _log_policy(table, y.detach(), None, alpha, mask)[0])
+    numbers = action.detach()
+    columns = [torch.ones_like(numbers[..., 0])] * table.num_heads
+    for head in table.order:
+        condition = table.conditions[head]
+        if condition is None:
+            continue
+        if condition.head in table.discrete:
+            met = heads.chance(*condition)
+        else:
+            value = numbers[..., condition.head]
+            met = ((condition.low <= value) & (value < condition.high)).to(value.dtype)
+        columns[head] = columns[condition.head] * met
+    return torch.stack(columns, dim=-1)
+
+
 def _log_policy(
     table: HeadTable, y: Tensor, slope: Tensor | None, alpha: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:

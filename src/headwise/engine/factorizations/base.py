@@ -1,17 +1,18 @@
 """What a factorization offers, and the registry that lists all of them.
 
 A factorization is a deterministic map: chance comes in as uniform numbers. It offers what it can
-(a policy and a critic for policy gradients, a value of actions, a soft value), and an algorithm
+(a policy and a critic for PPO, a value of actions for DQN, twin critics for SAC), and an algorithm
 that asks for something it lacks is refused when the learner is built.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from headwise.checks import check_settings
 from headwise.errors import ConfigError
+from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
 from headwise.heads.blueprint import Blueprint, Critic, Importance, Policy
 from headwise.registry import Registry
 from headwise.spaces import ActionSpec
@@ -23,7 +24,7 @@ factorizations: Registry[type[Factorization]] = Registry("factorization")
 class Factorization:
     """How the joint policy and value are built from heads.
 
-    Of `policy`, `critic`, `value` and `soft` a factorization defines those that it has.
+    Of the methods below that make something a factorization defines those that it has.
     """
 
     name: ClassVar[str]
@@ -34,6 +35,12 @@ class Factorization:
     for policies in which a head's probability depends on other heads."""
     default_importance: ClassVar[Importance] = "range"
     """How PPO shares out credit by its critic, if that branches, unless told otherwise."""
+    soft_targets: ClassVar[bool] = False
+    """Whether its values have soft values and log-policies in closed form, which DQN needs at a
+    temperature."""
+    chooses: ClassVar[Literal["discrete", "none"]] = "discrete"
+    """The heads that its critics of SAC choose themselves, by a softmax of what options are worth;
+    an actor draws the others."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -41,12 +48,32 @@ class Factorization:
     def check(self, spec: ActionSpec) -> None:
         """Refuses a spec that this factorization cannot handle."""
 
+    def least_numbers(self, spec: ActionSpec) -> int:
+        """Numbers that a member's networks have at least: told before anything is built."""
+        return sum(spec.cardinalities)
+
     def policy(self, plan: Blueprint) -> Policy:
         """A distribution over actions, for PPO."""
         raise NotImplementedError
 
     def critic(self, plan: Blueprint) -> Critic:
         """The value for that policy to learn by, for PPO; it may be a branching one."""
+        raise NotImplementedError
+
+    def value(self, plan: Blueprint) -> ActionValue:
+        """The value of actions, for DQN."""
+        raise NotImplementedError
+
+    def plain_value(self, plan: Blueprint) -> ActionValue:
+        """The same as a number for each option, without a value of the state: `dueling=False`."""
+        raise NotImplementedError
+
+    def twins(self, plan: Blueprint) -> SoftActionValue:
+        """Twin critics, for SAC."""
+        raise NotImplementedError
+
+    def actor(self, plan: Blueprint) -> Actor:
+        """The policy over the heads that twin critics do not choose, for SAC."""
         raise NotImplementedError
 
 
@@ -62,4 +89,14 @@ def check_offers(factorization: Factorization, what: str, algorithm: str) -> Non
             f"{algorithm} needs a {what}, and the factorization {factorization.name!r} has none",
             allowed=", ".join(name for name, kind in factorizations.items() if offers(kind, what)),
             fix="Choose one of those.",
+        )
+
+
+def need_options(plan: Blueprint, name: str) -> None:
+    """Refuses critics that branch over options for an action without any: it would be `shared`."""
+    if not plan.layout.num_discrete:
+        raise ConfigError(
+            f"SAC with factorization {name!r} branches over options, and this action has none",
+            got=str(plan.layout.spec),
+            fix="Use factorization='shared', which is the same thing here.",
         )

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 
 from headwise.heads.blueprint import Blueprint, Part, Taken
 from headwise.heads.layout import Which
-from headwise.ops import Buffer, Evaluation, Layer, evaluate, mean_penalty, mode, sample
+from headwise.ops import (
+    Buffer,
+    Draw,
+    Evaluation,
+    Layer,
+    evaluate,
+    mean_penalty,
+    mode,
+    rsample,
+    sample,
+)
 from headwise.population.store import Free
 
 
@@ -18,12 +28,20 @@ class FactoredPolicy:
         plan: Sizes and kinds.
         apart: Whether every head has a network of its own.
         which: The heads.
+        conditional: Whether heads are in use only under their conditions.
     """
 
     depends = False
     """Whether a head's distribution depends on what others were."""
 
-    def __init__(self, plan: Blueprint, *, apart: bool = False, which: Which = "all") -> None:
+    def __init__(
+        self,
+        plan: Blueprint,
+        *,
+        apart: bool = False,
+        which: Which = "all",
+        conditional: bool = True,
+    ) -> None:
         self.plan, layout = plan, plan.layout
         table = layout.table([(0, 0)] * len(range_of(plan, which)), which)
         per_number = 2 if plan.state_std or plan.kind == "beta" else 1
@@ -37,8 +55,8 @@ class FactoredPolicy:
             width = numbers + table.total
         self.copies = table.num_heads if apart else 1
         self.table = layout.table(
-            places, which, stack=self.copies, kind=plan.kind, log_std=plan.log_std,
-            state_std=per_number == 2,
+            places, which, conditional=conditional, stack=self.copies, kind=plan.kind,
+            log_std=plan.log_std, state_std=per_number == 2,
         )  # fmt: skip
         self.net = plan.network(
             self.leaves(), [*plan.encoder(), Layer(width, gain=plan.policy_gain)],
@@ -89,6 +107,16 @@ class FactoredPolicy:
         evaluate(
             y, std, taken.raw, taken.mask, taken.old, table=self.table, given=self.depends, out=out
         )
+
+    def rsample(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
+        """Draws actions through which gradients flow, with their entropies."""
+        rsample(self.net.forward([x]), self.std, uniform, mask, table=self.table, out=out)
+
+    def rsample_backward(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
+        """From the gradients of what was drawn last to those of the parameters."""
+        y = self.net.rows(x.num_rows)
+        rsample.backward(y, self.std, uniform, mask, table=self.table, out=out)
+        self.net.backward([x])
 
     def backward(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
         """From the gradients of the last evaluation to those of the parameters."""

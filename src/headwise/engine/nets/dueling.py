@@ -34,21 +34,27 @@ class Dueling:
         self.out = self._trunk.out
         """What both are made of, (P, C, rows, 2 * width)."""
 
-    def forward(self, x: Sequence[Buffer]) -> tuple[Buffer, Buffer, Buffer]:
-        """V (P, C, B, 1), advantages (P, C, B, outputs), and what they are made of."""
-        features = self._trunk.forward(x)
+    def forward(
+        self, x: Sequence[Buffer], copies: Sequence[int] = ()
+    ) -> tuple[Buffer, Buffer, Buffer]:
+        """V (P, C, B, 1), advantages (P, C, B, outputs), and what they are made of.
+
+        Only the copies named are worked out; all if none is.
+        """
+        features = self._trunk.forward(x, copies)
         left, right = features.split([self.width, self.width])
-        return self._value.forward([left]), self._advantage.forward([right]), features
+        value, advantages = self._value, self._advantage
+        return value.forward([left], copies), advantages.forward([right], copies), features
 
     def value(self, x: Sequence[Buffer]) -> Buffer:
         """V alone, without the half that advantages need."""
         features = self._trunk.forward(x, columns=self.width)
         return self._value.forward([features.columns(0, self.width)])
 
-    def advantages(self, x: Sequence[Buffer]) -> Buffer:
-        """The advantages alone."""
-        features = self._trunk.forward(x)
-        return self._advantage.forward([features.columns(self.width, self.width)])
+    def advantages(self, x: Sequence[Buffer], copies: Sequence[int] = ()) -> Buffer:
+        """The advantages alone, of the copies named or of all."""
+        features = self._trunk.forward(x, copies)
+        return self._advantage.forward([features.columns(self.width, self.width)], copies)
 
     def rows(self, count: int) -> tuple[Buffer, Buffer]:
         """V and advantages of the last `forward` of so many rows."""

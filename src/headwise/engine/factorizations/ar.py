@@ -1,0 +1,99 @@
+"""Auto-regressive, the chain rule: each head's network sees the state and the heads before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from headwise.engine.factorizations.action_critic import ActionCritic
+from headwise.engine.factorizations.base import Factorization, factorizations
+from headwise.engine.factorizations.chain import ChainPolicy
+from headwise.engine.factorizations.chain_actor import ChainActor
+from headwise.engine.factorizations.chain_values import ChainValue
+from headwise.engine.factorizations.critics import ValueCritic
+from headwise.errors import ConfigError
+from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.blueprint import Blueprint, Critic, Policy
+from headwise.registry import unknown
+from headwise.spaces import ActionSpec
+
+
+@factorizations.register("ar")
+@dataclass(frozen=True, kw_only=True)
+class AR(Factorization):
+    """A network for every head that sees the heads before it: the chain rule."""
+
+    name: ClassVar[str] = "ar"
+    joint_ratio: ClassVar[bool] = True
+    order: tuple[str, ...] | None = None
+    """Names of the heads in the order in which they are chosen; the spec's own if not given. SAC
+    draws continuous heads before discrete ones whatever the spec says, because its critics choose
+    options given the numbers: an order that says otherwise is refused there."""
+
+    def check(self, spec: ActionSpec) -> None:
+        """The order must fit the spec."""
+        check_order(spec, self.order)
+
+    def policy(self, plan: Blueprint) -> Policy:
+        """A chain of policy networks."""
+        return ChainPolicy(plan, self._heads(plan))
+
+    def critic(self, plan: Blueprint) -> Critic:
+        """One value of the state."""
+        return ValueCritic(plan)
+
+    def value(self, plan: Blueprint) -> ActionValue:
+        """V and a chain of advantage networks."""
+        return ChainValue(plan, self._heads(plan))
+
+    def twins(self, plan: Blueprint) -> SoftActionValue:
+        """Chains of advantage networks over options, given the numbers; or of the whole action."""
+        self._need_numbers_first(plan)
+        discrete = plan.layout.num_discrete
+        if not discrete:
+            return ActionCritic(plan, copies=2)
+        order = [head for head in self._heads(plan) if head < discrete]
+        return ChainValue(plan, order, copies=2)
+
+    def actor(self, plan: Blueprint) -> Actor:
+        """A chain of actors over the continuous heads."""
+        discrete = plan.layout.num_discrete
+        order = [head - discrete for head in self._heads(plan) if head >= discrete]
+        return ChainActor(plan, order)
+
+    def _heads(self, plan: Blueprint) -> list[int]:
+        """The learner's heads in the order in which they are chosen."""
+        names = self.order or plan.layout.spec.names
+        return [plan.layout.names.index(name) for name in names]
+
+    def _need_numbers_first(self, plan: Blueprint) -> None:
+        order, discrete = self._heads(plan), plan.layout.num_discrete
+        kinds = [head < discrete for head in order]
+        if self.order is not None and kinds != sorted(kinds):
+            raise ConfigError(
+                "SAC draws continuous heads before discrete ones",
+                got=f"order={self.order}",
+                allowed="an order that has the continuous heads first",
+                fix="Leave the order out, or put the continuous heads first.",
+            )
+
+
+def check_order(spec: ActionSpec, order: Sequence[str] | None) -> None:
+    """Refuses an order of heads that a spec cannot be chosen in."""
+    if order is None:
+        return
+    for name in order:
+        if name not in spec.names:
+            raise unknown("head", name, spec.names)
+    if sorted(order) != sorted(spec.names):
+        raise ConfigError(
+            "an order must name every head once", got=list(order), allowed=", ".join(spec.names)
+        )
+    numbers = [spec.names.index(name) for name in order]
+    for head, condition in enumerate(spec.conditions):
+        if condition is not None and numbers.index(condition.head) > numbers.index(head):
+            raise ConfigError(
+                "a parameter cannot be chosen before the choice that puts it in use",
+                got=f"{spec.names[head]!r} before {spec.names[condition.head]!r}",
+            )

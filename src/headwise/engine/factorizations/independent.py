@@ -1,0 +1,48 @@
+"""Independent networks: every head has its own, all trained on the same reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from headwise.engine.factorizations.apart import ApartCritics
+from headwise.engine.factorizations.base import Factorization, factorizations
+from headwise.engine.factorizations.critics import ValueCritic
+from headwise.engine.factorizations.plain import PlainValue
+from headwise.engine.factorizations.policies import FactoredPolicy
+from headwise.engine.factorizations.values import BranchingValue
+from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.blueprint import Blueprint, Critic, Policy
+
+
+@factorizations.register("independent")
+@dataclass(frozen=True, kw_only=True)
+class Independent(Factorization):
+    """A network of its own for every head, all on the same reward."""
+
+    name: ClassVar[str] = "independent"
+    soft_targets: ClassVar[bool] = True
+
+    def policy(self, plan: Blueprint) -> Policy:
+        """A policy network for each head."""
+        return FactoredPolicy(plan, apart=True)
+
+    def critic(self, plan: Blueprint) -> Critic:
+        """A value network for each head."""
+        return ValueCritic(plan, plan.layout.num_heads)
+
+    def value(self, plan: Blueprint) -> ActionValue:
+        """A dueling network for each head: V_h and A_h, each regressed on its own target."""
+        return BranchingValue(plan, adds_up=False, apart=True)
+
+    def plain_value(self, plan: Blueprint) -> ActionValue:
+        """A network for each head whose outputs are the values of its options."""
+        return PlainValue(plan, adds_up=False, apart=True)
+
+    def twins(self, plan: Blueprint) -> SoftActionValue:
+        """A pair of critics for each head: discrete SAC, or SAC of a single real number."""
+        return ApartCritics(plan, copies=2)
+
+    def actor(self, plan: Blueprint) -> Actor:
+        """An actor for each continuous head, which does not ask whether it is in use."""
+        return FactoredPolicy(plan, apart=True, which="continuous", conditional=False)

@@ -1,0 +1,79 @@
+"""Joint: one choice among all joint actions. Exact, and as large as the product of the heads.
+
+The learner sees one discrete head (`heads/layout.py`), and everything else follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from headwise.checks import check_counts
+from headwise.engine.factorizations.base import Factorization, factorizations
+from headwise.engine.factorizations.critics import ValueCritic
+from headwise.engine.factorizations.plain import PlainValue
+from headwise.engine.factorizations.policies import FactoredPolicy
+from headwise.engine.factorizations.values import BranchingValue
+from headwise.errors import ConfigError
+from headwise.heads.action_value import ActionValue, SoftActionValue
+from headwise.heads.blueprint import Blueprint, Critic, Policy
+from headwise.spaces import ActionSpec
+
+
+@factorizations.register("joint")
+@dataclass(frozen=True, kw_only=True)
+class Joint(Factorization):
+    """One choice among all joint actions."""
+
+    name: ClassVar[str] = "joint"
+    is_joint: ClassVar[bool] = True
+    joint_ratio: ClassVar[bool] = True
+    soft_targets: ClassVar[bool] = True
+    max_joint: int = 10_000
+    """The largest number of joint actions."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # A joint action travels as a float32, which counts no further.
+        check_counts(self, "max_joint", most=2**24)
+
+    def check(self, spec: ActionSpec) -> None:
+        """Every head must be discrete, and their product not too large."""
+        if spec.joint_size is None:
+            raise ConfigError(
+                "the joint factorization needs options, and some heads are Ranges",
+                got=str(spec),
+                allowed="Choices, or Ranges cut into bins",
+                fix="Give a number of bins, or use factorization='ar', which is as expressive.",
+            )
+        if spec.joint_size > self.max_joint:
+            raise ConfigError(
+                "there are too many joint actions",
+                got=f"{spec.joint_size:,} = {' x '.join(map(str, spec.cardinalities))}",
+                allowed=f"at most {self.max_joint:,}",
+                fix="Raise max_joint, use fewer bins, or use factorization='ar' or 'vdn'.",
+            )
+
+    def least_numbers(self, spec: ActionSpec) -> int:
+        """One of each joint action."""
+        return spec.joint_size or 0
+
+    def policy(self, plan: Blueprint) -> Policy:
+        """One categorical distribution over joint actions."""
+        return FactoredPolicy(plan)
+
+    def critic(self, plan: Blueprint) -> Critic:
+        """One value."""
+        return ValueCritic(plan)
+
+    def value(self, plan: Blueprint) -> ActionValue:
+        """V and the advantage of each joint action."""
+        return BranchingValue(plan)
+
+    def plain_value(self, plan: Blueprint) -> ActionValue:
+        """A plain value of each joint action."""
+        return PlainValue(plan)
+
+    def twins(self, plan: Blueprint) -> SoftActionValue:
+        """Discrete SAC over joint actions."""
+        return BranchingValue(plan, copies=2)

@@ -1,0 +1,53 @@
+"""Shared encoder: one network with an output for every head.
+
+As a policy each head is drawn by itself. As a value each head is trained on the global return by
+itself, the others being noise to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from headwise.engine.factorizations.action_critic import ActionCritic
+from headwise.engine.factorizations.base import Factorization, factorizations
+from headwise.engine.factorizations.critics import ValueCritic
+from headwise.engine.factorizations.plain import PlainValue
+from headwise.engine.factorizations.policies import FactoredPolicy
+from headwise.engine.factorizations.values import BranchingValue
+from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.blueprint import Blueprint, Critic, Policy
+
+
+@factorizations.register("shared")
+@dataclass(frozen=True, kw_only=True)
+class Shared(Factorization):
+    """One encoder for all heads, nothing mixed (SAC: the critic sees the whole action)."""
+
+    name: ClassVar[str] = "shared"
+    soft_targets: ClassVar[bool] = True
+    chooses: ClassVar[Literal["discrete", "none"]] = "none"
+
+    def policy(self, plan: Blueprint) -> Policy:
+        """A policy whose heads share an encoder."""
+        return FactoredPolicy(plan)
+
+    def critic(self, plan: Blueprint) -> Critic:
+        """One value for all heads."""
+        return ValueCritic(plan)
+
+    def value(self, plan: Blueprint) -> ActionValue:
+        """V + A_h for each head by itself."""
+        return BranchingValue(plan, adds_up=False)
+
+    def plain_value(self, plan: Blueprint) -> ActionValue:
+        """A plain Q_h for each head by itself."""
+        return PlainValue(plan, adds_up=False)
+
+    def twins(self, plan: Blueprint) -> SoftActionValue:
+        """SAC-Concat's critics, which see the whole action."""
+        return ActionCritic(plan, copies=2)
+
+    def actor(self, plan: Blueprint) -> Actor:
+        """A policy over all heads."""
+        return FactoredPolicy(plan)

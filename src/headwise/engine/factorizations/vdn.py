@@ -1,0 +1,55 @@
+"""Value decomposition: Q = V + sum of the heads' advantages (BDQ for DQN, VDN-PPO for PPO)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from headwise.checks import check_counts
+from headwise.engine.factorizations.base import Factorization, factorizations, need_options
+from headwise.engine.factorizations.critics import BranchingCritic
+from headwise.engine.factorizations.plain import PlainValue
+from headwise.engine.factorizations.policies import FactoredPolicy
+from headwise.engine.factorizations.values import BranchingValue
+from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.blueprint import Blueprint, Critic, Policy
+
+
+@factorizations.register("vdn")
+@dataclass(frozen=True, kw_only=True)
+class VDN(Factorization):
+    """One encoder, advantages added up: Q = V + sum A_h."""
+
+    name: ClassVar[str] = "vdn"
+    soft_targets: ClassVar[bool] = True
+    critic_bins: int = 5
+    """Bins of a continuous head in the critic of PPO."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "critic_bins")
+
+    def policy(self, plan: Blueprint) -> Policy:
+        """A policy whose heads share an encoder."""
+        return FactoredPolicy(plan)
+
+    def critic(self, plan: Blueprint) -> Critic:
+        """V and advantages, centered under the policy, that add up."""
+        return BranchingCritic(plan, self.critic_bins)
+
+    def value(self, plan: Blueprint) -> ActionValue:
+        """V and advantages, centered by the best option, that add up."""
+        return BranchingValue(plan)
+
+    def plain_value(self, plan: Blueprint) -> ActionValue:
+        """Plain values of options that add up."""
+        return PlainValue(plan)
+
+    def twins(self, plan: Blueprint) -> SoftActionValue:
+        """SAC-BDQ's critics: options are a softmax of their advantages."""
+        need_options(plan, self.name)
+        return BranchingValue(plan, copies=2)
+
+    def actor(self, plan: Blueprint) -> Actor:
+        """A policy over the continuous heads."""
+        return FactoredPolicy(plan, which="continuous")
