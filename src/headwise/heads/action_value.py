@@ -52,11 +52,15 @@ class ActionValue(Protocol):
     def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
         """Writes the first copy's best options into actions whose real numbers are given."""
 
+
+class DiscreteValue(ActionValue, Protocol):
+    """The value of actions whose heads are all discrete, which DQN learns."""
+
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
         """What `predict` says of the greedy action, (P, N, B, 1 or G)."""
 
 
-class SoftActionValue(ActionValue, Protocol):
+class SoftValue(ActionValue, Protocol):
     """A value that is also that of a policy: a softmax of what options are worth."""
 
     def draw(
@@ -86,7 +90,7 @@ class SoftActionValue(ActionValue, Protocol):
         """From the gradient of the soft value to that of the real numbers of actions."""
 
 
-class ClosedFormValue(ActionValue, Protocol):
+class ClosedFormValue(DiscreteValue, Protocol):
     """A value whose soft value needs no draw: what DQN needs at a temperature."""
 
     def soft(

@@ -48,7 +48,7 @@ class Operation:
         compiled: bool,
         triton: str | None = None,
     ) -> None:
-        self.triton = triton
+        self.compiled, self.triton = compiled, triton
         self.definition = definition
         self.name = definition.__name__
         self.__doc__ = definition.__doc__

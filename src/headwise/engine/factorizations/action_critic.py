@@ -51,6 +51,14 @@ class ActionCritic(HeadValues):
         self._net.backward(self._seen(x, action), weights=False)
         self._embed_back(x, action, options)
 
+    def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
+        """An actor has chosen all heads."""
+
+    def draw(
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer, mask: Buffer | None
+    ) -> None:
+        """An actor has drawn all heads."""
+
     def soft(
         self,
         x: Buffer,

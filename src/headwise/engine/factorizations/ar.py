@@ -13,7 +13,7 @@ from headwise.engine.factorizations.chain_actor import ChainActor
 from headwise.engine.factorizations.chain_values import ChainValue
 from headwise.engine.factorizations.critics import ValueCritic
 from headwise.errors import ConfigError
-from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec
@@ -43,11 +43,11 @@ class AR(Factorization):
         """One value of the state."""
         return ValueCritic(plan)
 
-    def value(self, plan: Blueprint) -> ActionValue:
+    def value(self, plan: Blueprint) -> DiscreteValue:
         """V and a chain of advantage networks."""
         return ChainValue(plan, self._heads(plan))
 
-    def twins(self, plan: Blueprint) -> SoftActionValue:
+    def twins(self, plan: Blueprint) -> SoftValue:
         """Chains of advantage networks over options, given the numbers; or of the whole action."""
         self._need_numbers_first(plan)
         discrete = plan.layout.num_discrete

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from headwise.checks import check_settings
 from headwise.errors import ConfigError
-from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Importance, Policy
 from headwise.registry import Registry
 from headwise.spaces import ActionSpec
@@ -60,15 +60,15 @@ class Factorization:
         """The value for that policy to learn by, for PPO; it may be a branching one."""
         raise NotImplementedError
 
-    def value(self, plan: Blueprint) -> ActionValue:
+    def value(self, plan: Blueprint) -> DiscreteValue:
         """The value of actions, for DQN."""
         raise NotImplementedError
 
-    def plain_value(self, plan: Blueprint) -> ActionValue:
+    def plain_value(self, plan: Blueprint) -> DiscreteValue:
         """The same as a number for each option, without a value of the state: `dueling=False`."""
         raise NotImplementedError
 
-    def twins(self, plan: Blueprint) -> SoftActionValue:
+    def twins(self, plan: Blueprint) -> SoftValue:
         """Twin critics, for SAC."""
         raise NotImplementedError
 

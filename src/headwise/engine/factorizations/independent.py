@@ -11,7 +11,7 @@ from headwise.engine.factorizations.critics import ValueCritic
 from headwise.engine.factorizations.plain import PlainValue
 from headwise.engine.factorizations.policies import FactoredPolicy
 from headwise.engine.factorizations.values import BranchingValue
-from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 
 
@@ -31,15 +31,15 @@ class Independent(Factorization):
         """A value network for each head."""
         return ValueCritic(plan, plan.layout.num_heads)
 
-    def value(self, plan: Blueprint) -> ActionValue:
+    def value(self, plan: Blueprint) -> DiscreteValue:
         """A dueling network for each head: V_h and A_h, each regressed on its own target."""
         return BranchingValue(plan, adds_up=False, apart=True)
 
-    def plain_value(self, plan: Blueprint) -> ActionValue:
+    def plain_value(self, plan: Blueprint) -> DiscreteValue:
         """A network for each head whose outputs are the values of its options."""
         return PlainValue(plan, adds_up=False, apart=True)
 
-    def twins(self, plan: Blueprint) -> SoftActionValue:
+    def twins(self, plan: Blueprint) -> SoftValue:
         """A pair of critics for each head: discrete SAC, or SAC of a single real number."""
         return ApartCritics(plan, copies=2)
 

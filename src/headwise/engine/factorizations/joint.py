@@ -15,7 +15,7 @@ from headwise.engine.factorizations.plain import PlainValue
 from headwise.engine.factorizations.policies import FactoredPolicy
 from headwise.engine.factorizations.values import BranchingValue
 from headwise.errors import ConfigError
-from headwise.heads.action_value import ActionValue, SoftActionValue
+from headwise.heads.action_value import DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 from headwise.spaces import ActionSpec
 
@@ -66,14 +66,14 @@ class Joint(Factorization):
         """One value."""
         return ValueCritic(plan)
 
-    def value(self, plan: Blueprint) -> ActionValue:
+    def value(self, plan: Blueprint) -> DiscreteValue:
         """V and the advantage of each joint action."""
         return BranchingValue(plan)
 
-    def plain_value(self, plan: Blueprint) -> ActionValue:
+    def plain_value(self, plan: Blueprint) -> DiscreteValue:
         """A plain value of each joint action."""
         return PlainValue(plan)
 
-    def twins(self, plan: Blueprint) -> SoftActionValue:
+    def twins(self, plan: Blueprint) -> SoftValue:
         """Discrete SAC over joint actions."""
         return BranchingValue(plan, copies=2)

@@ -15,7 +15,7 @@ from headwise.engine.factorizations.critics import MixingCritic
 from headwise.engine.factorizations.mixing import MixedValue, MixerKind, WeighedValue
 from headwise.engine.factorizations.policies import FactoredPolicy
 from headwise.errors import ConfigError
-from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Importance, Policy
 
 
@@ -46,13 +46,13 @@ class QPLEX(Factorization):
         self._need_paper("PPO")
         return MixingCritic(plan, self.critic_bins, self.mixer_width)
 
-    def value(self, plan: Blueprint) -> ActionValue:
+    def value(self, plan: Blueprint) -> DiscreteValue:
         """V and advantages, centered by the best option, in a mixer."""
         if self.mixer == "qplex":
             return WeighedValue(plan, self.mixer_width)
         return MixedValue(plan, self.mixer_width)
 
-    def twins(self, plan: Blueprint) -> SoftActionValue:
+    def twins(self, plan: Blueprint) -> SoftValue:
         """SAC-BDQ's critics with their advantages in a mixer."""
         self._need_paper("SAC")
         need_options(plan, self.name)

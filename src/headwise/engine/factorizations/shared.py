@@ -15,7 +15,7 @@ from headwise.engine.factorizations.critics import ValueCritic
 from headwise.engine.factorizations.plain import PlainValue
 from headwise.engine.factorizations.policies import FactoredPolicy
 from headwise.engine.factorizations.values import BranchingValue
-from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 
 
@@ -36,15 +36,15 @@ class Shared(Factorization):
         """One value for all heads."""
         return ValueCritic(plan)
 
-    def value(self, plan: Blueprint) -> ActionValue:
+    def value(self, plan: Blueprint) -> DiscreteValue:
         """V + A_h for each head by itself."""
         return BranchingValue(plan, adds_up=False)
 
-    def plain_value(self, plan: Blueprint) -> ActionValue:
+    def plain_value(self, plan: Blueprint) -> DiscreteValue:
         """A plain Q_h for each head by itself."""
         return PlainValue(plan, adds_up=False)
 
-    def twins(self, plan: Blueprint) -> SoftActionValue:
+    def twins(self, plan: Blueprint) -> SoftValue:
         """SAC-Concat's critics, which see the whole action."""
         return ActionCritic(plan, copies=2)
 

@@ -11,7 +11,7 @@ from headwise.engine.factorizations.critics import BranchingCritic
 from headwise.engine.factorizations.plain import PlainValue
 from headwise.engine.factorizations.policies import FactoredPolicy
 from headwise.engine.factorizations.values import BranchingValue
-from headwise.heads.action_value import ActionValue, Actor, SoftActionValue
+from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 
 
@@ -37,15 +37,15 @@ class VDN(Factorization):
         """V and advantages, centered under the policy, that add up."""
         return BranchingCritic(plan, self.critic_bins)
 
-    def value(self, plan: Blueprint) -> ActionValue:
+    def value(self, plan: Blueprint) -> DiscreteValue:
         """V and advantages, centered by the best option, that add up."""
         return BranchingValue(plan)
 
-    def plain_value(self, plan: Blueprint) -> ActionValue:
+    def plain_value(self, plan: Blueprint) -> DiscreteValue:
         """Plain values of options that add up."""
         return PlainValue(plan)
 
-    def twins(self, plan: Blueprint) -> SoftActionValue:
+    def twins(self, plan: Blueprint) -> SoftValue:
         """SAC-BDQ's critics: options are a softmax of their advantages."""
         need_options(plan, self.name)
         return BranchingValue(plan, copies=2)

@@ -49,7 +49,7 @@ class DQNLearner:
 
     def __init__(self, config: DQN, task: Task) -> None:
         self.config, self.keys = config, task.keys
-        kind, keys, device = task.factorization, task.keys, task.device
+        kind, keys, device = cast("Factorization", task.factorization), task.keys, task.device
         _check(config, kind, task)
         self.layout = Layout(task.spec, device, joint=kind.is_joint)
         self.features, self.num_envs = task.obs_size, task.num_slots
