@@ -184,7 +184,7 @@ if __name__=="__main__":
         try:
             if sys.argv[1]=="ppo": init,worst,same,close,met,L=ppo_cell(name,file)
             else:
-                from gold_off import off_cell; init,worst,same,close,met,L=off_cell(name,file)
+                from _gold_off import off_cell; init,worst,same,close,met,L=off_cell(name,file)
             flag="" if worst["one"][0]<1e-4 and worst["eight"][0]<2e-3 and init<1e-5 else "  <<<<"
             off={k:v for k,v in met.items() if not isinstance(v,float) or v>1e-2}
             print(f"{name}: init {init:.1e} one {worst['one'][0]:.1e} eight {worst['eight'][0]:.1e} kl {worst['eight'][1]:.0e} acted {same:.3f} {close:.1e}{flag}", off if (flag or "-v" in sys.argv) else "", flush=True)
