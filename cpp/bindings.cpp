@@ -1,4 +1,4 @@
-// What Python sees of the environments. Only the files of bindings know of Python.
+// What Python sees of the environments. Only files of bindings know of Python.
 #include "bindings.h"
 
 #include <nanobind/stl/array.h>
@@ -160,8 +160,7 @@ const Kind& find_kind(const std::string& name) {
   return *found;
 }
 
-// --- the vector environment as Python holds it
-// ----------------------------------------------------
+// --- the vector environment as Python holds it --------------------------------------------------
 
 class PyVecEnv {
  public:
@@ -391,9 +390,13 @@ NB_MODULE(_core, m) {
     }
   });
 
-  bind_learners(m);
-  bind_layers(m);
-  bind_options(m);
+  m.def(
+      "best_isa",
+      [] {
+        return kIsa == Isa::kAvx512 ? "avx512" : kIsa == Isa::kAvx2 ? "avx2" : "baseline";
+      },
+      "The instruction set in use: the best that this machine has, or what HEADWISE_ISA asks for.");
+  bind_draws(m);
   m.def(
       "environments",
       [] {

@@ -110,13 +110,13 @@ def build_new(cell, seeds):
     config = algorithms.get(cell.algorithm)(**small | st)
     own = ec.SMALL_FACTORIZATION.get(cell.factorization, {}) | cell.factorization_settings
     own = {k: tuple(v) if isinstance(v, list) else v for k, v in own.items()}
-    from headwise.engine.factorizations import factorizations as F2
-    from headwise.engine.algorithms.ppo.learner import PPOLearner
+    from headwise.factorizations import factorizations as F2
+    from headwise.algorithms.ppo.learner import PPOLearner
     kinds={"ppo":PPOLearner}
     if cell.algorithm=="dqn":
-        from headwise.engine.algorithms.dqn.learner import DQNLearner; kinds["dqn"]=DQNLearner
+        from headwise.algorithms.dqn.learner import DQNLearner; kinds["dqn"]=DQNLearner
     if cell.algorithm=="sac":
-        from headwise.engine.algorithms.sac.learner import SACLearner; kinds["sac"]=SACLearner
+        from headwise.algorithms.sac.learner import SACLearner; kinds["sac"]=SACLearner
     task=Task(spec=ec.SPECS[cell.spec], obs_size=ec.OBS, num_slots=ec.SLOTS,
         total_steps=10*ec.SLOTS*ec.STEPS if cell.algorithm=="ppo" else 2*ec.UPDATES*ec.SLOTS,
         factorization=F2.get(cell.factorization)(**own), keys=Keys(seeds))
@@ -144,10 +144,10 @@ def ppo_cell(name, file, members=(0,1,2), verbose=False, recorded=True):
     kept=dict(zip(ec.STAGES["ppo"], file[f"{name}/parameters"][:,members]))
     worst={}; acted=[]
     for k in range(ec.UPDATES):
-        m=L.update(batches[k%len(batches)])
+        m=L.update(batches[k%len(batches)])()
         b=batches[k%len(batches)]
         legal=None if b.legal is None else b.legal[:,0]
-        acted.append(L.act(b.obs[:,0], legal)["action"].clone())
+        acted.append(L.act(b.obs[:,0], legal).action.clone())
         stage={0:"one",ec.UPDATES-1:"eight"}.get(k)
         if stage:
             old=old_params(one,kept[stage]); r,f=ppo_pairs(L,old)

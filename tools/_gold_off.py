@@ -145,7 +145,7 @@ def off_cell(name, file, members=(0,1,2), verbose=False):
         b=batches[k%len(batches)]
         m=L.update(b)()
         legal=None if b.legal is None else b.legal[:,:ec.SLOTS]
-        acted.append(L.act(b.obs[:,:ec.SLOTS], legal)["action"].clone())
+        acted.append(L.act(b.obs[:,:ec.SLOTS], legal).action.clone())
         stage={0:"one",ec.UPDATES-1:"eight"}.get(k)
         if not stage: continue
         now=sections(one,kept[stage]); end=all_pairs(L,now,cell.algorithm); errs={}

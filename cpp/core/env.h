@@ -1,6 +1,6 @@
 // What an environment is: plain data and a few static functions.
 //
-// An environment handles `kWidth` slots at a time (a block), so that the compiler can vectorise
+// An environment handles `kWidth` slots at a time (a block), so that the compiler can vectorize
 // across slots; a simple one has width 1. It never sees the clock: time limits, resets, episode
 // statistics and threads are VecEnv's.
 #pragma once

@@ -5,7 +5,7 @@ inline void uniforms(float* out, std::int64_t size, std::uint64_t seed, std::uin
                      std::uint32_t stream, std::uint32_t step_high) noexcept {
   const auto key0 = static_cast<std::uint32_t>(seed);
   const auto key1 = static_cast<std::uint32_t>(seed >> 32);
-  constexpr int kDraws = 16;  // worked on together, so that the loop over them vectorises
+  constexpr int kDraws = 16;  // worked on together, so that the loop over them vectorizes
   for (std::int64_t first = 0; first < size; first += 4 * kDraws) {
     float block[4 * kDraws];
     for (int i = 0; i < kDraws; ++i) {

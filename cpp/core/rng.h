@@ -41,7 +41,7 @@ enum class Purpose : std::uint32_t { kReset = 0, kStep = 1 };
 }
 
 // The natural logarithm of a normal positive float, to a unit or two in the last place. The
-// polynomial is that of Cephes (Moshier); it has no branches, so loops over it vectorise.
+// polynomial is that of Cephes (Moshier); it has no branches, so loops over it vectorize.
 [[nodiscard]] inline float log_approx(float x) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   // A mantissa in [sqrt(1/2), sqrt(2)) and the exponent that goes with it.

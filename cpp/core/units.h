@@ -1,5 +1,5 @@
 // Actions as learners give them: an option's number, or a range as a number from -1 to 1. Many rows
-// are worked on at once, with as many copies of each head's bounds, so that the loops vectorise.
+// are worked on at once, with as many copies of each head's bounds, so that the loops vectorize.
 #pragma once
 
 #include <cstddef>

@@ -369,7 +369,7 @@ class VecEnv final : public VecEnvBase {
   }
 
   // Takes note of what the step brought to slots whose episodes are running. Written without
-  // branches, and into the caller's arrays at the end, so that the loop vectorises.
+  // branches, and into the caller's arrays at the end, so that the loop vectorizes.
   void account(Block& block, int first, int count, const Outcome<W>& outcome) {
     const std::int32_t limit = time_limit_ > 0 ? time_limit_ : kMaxElapsed + 1;
     bool terminated[W], truncated[W];

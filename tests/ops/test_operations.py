@@ -17,7 +17,7 @@ import torch
 from operation_cases import Case, Played, cases, every_case, expected
 from torch import Tensor
 
-import headwise.engine.algorithms.ppo.learner  # noqa: F401  (registers its operations)
+import headwise.algorithms.ppo.learner  # noqa: F401  (registers its operations)
 from headwise.ops.operation import Operation, operations
 
 ERROR = 1e-5

@@ -79,13 +79,10 @@ def check_extras(loop: Loop, state: State) -> None:
     memory = state.get("memory", {})
     if not memory or "next" in memory:
         return
-    members, *_, size = memory["obs"].shape
-    obs = torch.zeros(members, 1, size, device=loop.keys.device)
-    kept = loop.algorithm.act(obs, loop.keys.at(0)).extra
     theirs = {name: x for name, x in memory.items() if name.startswith("extra_")}
     ours = {
-        f"extra_{name}": x.new_empty(*memory["reward"].shape, *x.shape[2:])
-        for name, x in kept.items()
+        f"extra_{name}": memory["reward"].new_empty(*memory["reward"].shape, columns)
+        for name, columns in loop.algorithm.extra.items()
     }
     check_fit("memory", ours, theirs)
     if more := sorted(theirs.keys() - ours.keys()):

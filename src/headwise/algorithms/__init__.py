@@ -1,9 +1,9 @@
-"""Algorithms: from data to updates. Pure tensor code that never logs or steps.
+"""Algorithms: from data to updates. They never log or step an environment.
 
-`ppo`, `dqn` and `sac` are the algorithms, and the other files what they are made of; what updates
-minimise is in `losses`.
+`ppo`, `dqn` and `sac` have a folder each: settings, learner and what the learner is made of.
 
-Importing this package imports every module in its folder, so a new file is registered by existing.
+Importing this package imports every module in its folder, so a new algorithm is registered by
+existing.
 """
 
 import importlib
@@ -12,7 +12,6 @@ import pkgutil
 from headwise.algorithms.base import Algorithm, AlgorithmConfig, algorithms
 
 for _module in pkgutil.iter_modules(__path__):
-    if not _module.ispkg:  # what they are built of is imported by those who use it
-        importlib.import_module(f"{__name__}.{_module.name}")
+    importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = ["Algorithm", "AlgorithmConfig", "algorithms"]

@@ -15,7 +15,6 @@ from typing import (
     TypeAlias,
     get_args,
     get_type_hints,
-    runtime_checkable,
 )
 
 import torch
@@ -24,7 +23,7 @@ from torch import Tensor
 from headwise.checks import check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
-from headwise.population import Draws, Keys, per_member
+from headwise.population import Keys, per_member
 from headwise.registry import Registry, unknown
 from headwise.spaces import ActionSpec
 
@@ -130,27 +129,33 @@ class ReplayPlan:
 
 
 class Algorithm(Protocol):
-    """A learner for a population; one that derives from this class is typed by it."""
+    """A learner for a population; one that derives from this class is typed by it.
+
+    It keeps the count of what it has done itself, and draws its random numbers by that.
+    """
 
     plan: RolloutPlan | ReplayPlan
     """What data an update wants, and when."""
-    alive: Tensor
-    """Which members have not diverged, (P,)."""
     num_uniforms: int
     """Uniform numbers that `policy` takes to draw an action; 0 where nothing can be drawn."""
-    capturable: bool = True
-    """Whether acting and updates work on the same tensors every time, so that on a GPU they can be
-    captured. Where something grows in number they do not."""
+    num_parameters: int
+    """How many numbers one member learns."""
+    extra: dict[str, int]
+    """Columns of what `act` wants kept beside an action, by name."""
 
-    def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
+    @property
+    def alive(self) -> Tensor:
+        """Which members have not diverged, (P,)."""
+
+    def act(self, obs: Tensor, legal: Tensor | None = None) -> Acted:
         """Actions for collecting data, exploration included."""
 
     def policy(
         self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
     ) -> Tensor:
-        """Actions (P, B, H) of the policy learned: the best, or drawn if uniforms are given."""
+        """Actions (P, B, H) of the policy learned: the greedy ones, or drawn if uniforms are given."""
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
+    def update(self, batch: Any) -> LazyMetrics:
         """One update from a batch of the kind that the plan asks for."""
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -158,26 +163,6 @@ class Algorithm(Protocol):
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
-
-
-@runtime_checkable
-class InPasses(Protocol):
-    """A learner whose update goes over the same data several times.
-
-    `update` is `begin`, `go_over` for all passes but one, and `finish`. As one piece of captured
-    code it would be thousands of kernels long, and take seconds to capture.
-    """
-
-    num_passes: int
-
-    def begin(self, batch: RolloutBatch, draws: Draws) -> Metrics:
-        """Takes in a batch; what it reports is known before any pass."""
-
-    def go_over(self) -> None:
-        """One pass."""
-
-    def finish(self) -> Metrics:
-        """The last pass, with what the passes have to report."""
 
 
 @dataclass(frozen=True, kw_only=True)

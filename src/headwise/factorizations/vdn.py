@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from headwise.checks import check_counts
-from headwise.factorizations.base import Blueprint, Factorization, Policy, Value, factorizations
-from headwise.factorizations.parts.critics import BranchingCritic
-from headwise.factorizations.parts.plain import PlainValue
-from headwise.factorizations.parts.values import BranchingValue
-from headwise.factorizations.shared import SharedPolicy
-from headwise.factorizations.soft.base import Soft, need_options
-from headwise.factorizations.soft.branching import BranchingSoft
+from headwise.factorizations.base import Factorization, factorizations, need_options
+from headwise.factorizations.critics import BranchingCritic
+from headwise.factorizations.plain import PlainValue
+from headwise.factorizations.policies import FactoredPolicy
+from headwise.factorizations.values import BranchingValue
+from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
+from headwise.heads.blueprint import Blueprint, Critic, Policy
 
 
 @factorizations.register("vdn")
@@ -21,28 +21,35 @@ class VDN(Factorization):
     """One encoder, advantages added up: Q = V + sum A_h."""
 
     name: ClassVar[str] = "vdn"
-    has_soft_heads: ClassVar[bool] = True
-    has_plain_value: ClassVar[bool] = True
+    soft_targets: ClassVar[bool] = True
     critic_bins: int = 5
-    """Bins of a Range head in the critic of PPO."""
+    """Bins of a continuous head in the critic of PPO."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "critic_bins")
 
-    def policy(self, blueprint: Blueprint) -> Policy:
+    def policy(self, plan: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""
-        return SharedPolicy(blueprint)
+        return FactoredPolicy(plan)
 
-    def critic(self, blueprint: Blueprint) -> BranchingCritic:
-        """V and policy-centred advantages that add up."""
-        return BranchingCritic(blueprint, 0, self.critic_bins)
+    def critic(self, plan: Blueprint) -> Critic:
+        """V and advantages, centered under the policy, that add up."""
+        return BranchingCritic(plan, self.critic_bins)
 
-    def value(self, blueprint: Blueprint) -> Value:
-        """V and max-centred advantages that add up, or plain values that do."""
-        return BranchingValue(blueprint) if blueprint.dueling else PlainValue(blueprint)
+    def value(self, plan: Blueprint) -> DiscreteValue:
+        """V and advantages, centered by the best option, that add up."""
+        return BranchingValue(plan)
 
-    def soft(self, blueprint: Blueprint) -> Soft:
-        """SAC-BDQ: options from the critic itself, numbers from an actor."""
-        need_options(blueprint.spec, self.name)
-        return BranchingSoft(blueprint)
+    def plain_value(self, plan: Blueprint) -> DiscreteValue:
+        """Plain values of options that add up."""
+        return PlainValue(plan)
+
+    def twins(self, plan: Blueprint) -> SoftValue:
+        """SAC-BDQ's critics: options are a softmax of their advantages."""
+        need_options(plan, self.name)
+        return BranchingValue(plan, copies=2)
+
+    def actor(self, plan: Blueprint) -> Actor:
+        """A policy over the continuous heads."""
+        return FactoredPolicy(plan, which="continuous")

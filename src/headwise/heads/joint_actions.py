@@ -26,8 +26,8 @@ class JointActions:
         sizes = spec.cardinalities
         grid = np.stack(np.unravel_index(np.arange(self.size), sizes), axis=-1)
         self._heads = torch.as_tensor(grid, dtype=torch.float32, device=device)  # (J, H)
-        legal = torch.as_tensor((spec.canonical(grid) == grid).all(-1), device=device)
-        self.legal = None if bool(legal.all()) else legal
+        legal = (spec.canonical(grid) == grid).all(-1)
+        self.legal = None if legal.all() else torch.as_tensor(legal, device=device)
         """Which of them may be chosen at all, (J,); None: all."""
         self._used = torch.as_tensor(spec.active(grid), dtype=torch.float32, device=device)
         strides = np.cumprod([1, *sizes[:0:-1]])[::-1]

@@ -60,7 +60,7 @@ class Layout:
         self._back = torch.argsort(self._order)
         self._is_same = order == list(range(self.num_heads))
         exists = np.array(seen.option_mask)[[h for h in order if seen.cardinalities[h]]]
-        self._exists = torch.as_tensor(exists, device=self.device).flatten().nonzero().flatten()
+        self._exists = torch.as_tensor(exists.ravel().nonzero()[0], device=self.device)
 
     def table(
         self,

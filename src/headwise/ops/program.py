@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import torch
 
 from headwise.ops.buffers import Trace
 from headwise.ops.core import CoreProgram, core
+
+T = TypeVar("T")
 
 WARM_UP = 2
 """Runs on a GPU before the capture; libraries set themselves up in them. They count like others."""
@@ -19,68 +23,93 @@ class Recorded:
     """Operations that are done many times, in the same order on the same buffers.
 
     Whatever changes from one time to the next must be in buffers: numbers that Python knows are
-    those of the first time.
+    those of the first time. What runs while somebody else captures is a part of that.
 
     Args:
         body: Does it once.
         device: Where it works.
-        bundle: Times that one CUDA graph holds, for callers that often want so many at once.
+        records: Whether it does; it must not where something grows in number.
     """
 
     def __init__(
-        self, body: Callable[[], None], device: torch.device | str, *, bundle: int = 1
+        self, body: Callable[[], None], device: torch.device | str, *, records: bool = True
     ) -> None:
         self._body = body
-        self._device = torch.device(device)
-        self._bundle = bundle
-        self._runs = 0
+        kind = torch.device(device).type if records else None
+        self._on_cpu = kind == "cpu"
         self._program: CoreProgram | None = None
-        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self._graphs = Graphs(lambda times: body()) if kind == "cuda" else None
 
     def __call__(self, times: int = 1, threads: int = 1) -> None:
         """Does it so many times; on the CPU members are spread over threads."""
-        if Trace.now is not None:
-            self._body()
-        elif self._device.type == "cuda":
-            while times > 0:
-                bundle = self._bundle if times >= self._bundle and self._runs >= WARM_UP else 1
-                self._replay(bundle)
-                times -= bundle
-        elif self._device.type == "cpu":
-            if times > 0 and self._program is None:
-                program = core.Program()
-                with program:
-                    self._body()
-                self._program = program
-                times -= 1
-            if times > 0 and self._program is not None:
-                self._program.run(times, threads)
+        if self._graphs is not None and Trace.now is None and not is_capturing():
+            for _ in range(times):
+                self._graphs()
+        elif self._on_cpu and Trace.now is None:
+            self._by_program(times, threads)
         else:
             for _ in range(times):
                 self._body()
 
-    def forget(self) -> None:
-        """Records again the next time: what was recorded is of other buffers."""
-        self._program, self._graphs, self._runs = None, {}, 0
+    def _by_program(self, times: int, threads: int) -> None:
+        if times > 0 and self._program is None:
+            program = core.Program()
+            with program:
+                self._body()
+            self._program = program
+            times -= 1
+        if times > 0 and self._program is not None:
+            self._program.run(times, threads)
 
-    def _replay(self, bundle: int) -> None:
-        if self._runs < WARM_UP:
+
+class Graphs(Generic[T]):
+    """A piece of code as CUDA graphs, which replay the same kernels on the same memory.
+
+    What is captured must read from and write to tensors that stay where they are, and never wait
+    for the device. What it returns is overwritten by later runs.
+
+    Args:
+        body: Does it so many times, and returns what came of the last.
+        bundle: Times that one graph holds, for callers that often want so many at once.
+        warm_up: Runs before the capture.
+    """
+
+    def __init__(
+        self, body: Callable[[int], T], *, bundle: int = 1, warm_up: int = WARM_UP
+    ) -> None:
+        self._body, self._bundle, self._warm_up = body, bundle, warm_up
+        self._runs = 0
+        self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, T]] = {}
+
+    def __call__(self, times: int = 1) -> T:
+        """Does it so many times, at least once."""
+        assert times > 0
+        while times:
+            bundle = self._bundle if times >= self._bundle and self._runs >= self._warm_up else 1
+            result = self._run(bundle)
+            times -= bundle
+        return result
+
+    def _run(self, bundle: int) -> T:
+        if self._runs < self._warm_up:
             self._runs += 1
-            self._aside()
-            return
+            return self._aside()
         if bundle not in self._graphs:
             self._graphs[bundle] = self._capture(bundle)
-        self._graphs[bundle].replay()
+        graph, result = self._graphs[bundle]
+        graph.replay()
+        return result
 
-    def _aside(self) -> None:
+    def _aside(self) -> T:
         """Once, on the stream that the capture will be on."""
         current, stream = torch.cuda.current_stream(), _capture_stream()
         stream.wait_stream(current)
-        with torch.cuda.stream(stream):
-            self._body()
+        with torch.cuda.stream(stream), _as_part():
+            result = self._body(1)
         current.wait_stream(stream)
+        return result
 
-    def _capture(self, bundle: int) -> torch.cuda.CUDAGraph:
+    def _capture(self, bundle: int) -> tuple[torch.cuda.CUDAGraph, T]:
         graph = torch.cuda.CUDAGraph()
         # A graph of somebody else that is thrown away during a capture would end the process.
         collects = gc.isenabled()
@@ -88,13 +117,31 @@ class Recorded:
         try:
             with torch.cuda.graph(
                 graph, stream=_capture_stream(), capture_error_mode="thread_local"
-            ):
-                for _ in range(bundle):
-                    self._body()
+            ), _as_part():
+                result = self._body(bundle)
         finally:
             if collects:
                 gc.enable()
-        return graph
+        return graph, result
+
+
+_capturing = 0
+
+
+def is_capturing() -> bool:
+    """Whether the code that runs is part of a graph, or of the runs before its capture."""
+    return _capturing > 0
+
+
+@contextmanager
+def _as_part() -> Iterator[None]:
+    """While it is entered, what is recorded by itself otherwise is part of something larger."""
+    global _capturing
+    _capturing += 1
+    try:
+        yield
+    finally:
+        _capturing -= 1
 
 
 def _capture_stream() -> torch.cuda.Stream:

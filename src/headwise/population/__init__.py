@@ -5,65 +5,28 @@ from the right, so the text of an algorithm is that of one member.
 """
 
 from headwise.population.clock import Clock
-from headwise.population.fixed_tensors import Kept
 from headwise.population.keys import Draws, Keys, ShapesOnly, Stream
-from headwise.population.layers import Activation, Initializer, LayerNorm, Linear
-from headwise.population.lift import lift
 from headwise.population.members import join_members, select_members
-from headwise.population.optim import Adam
-from headwise.population.packing import Packed, Trainable, held_constant, straight_gradients
-from headwise.population.reduce import (
-    along,
-    finite_members,
-    member_mean,
-    member_sum,
-    per_member,
-    row_shares,
-)
-from headwise.population.rows import (
-    batches_in_order,
-    even_rows,
-    latest_rows,
-    row_by_row,
-    shuffled,
-    slice_rows,
-    take_rows,
-)
-from headwise.population.steady import elu, power, softplus
+from headwise.population.reduce import along, finite_members, per_member
+from headwise.population.rows import latest_rows, take_rows
+from headwise.population.store import Adam, Free, Store, seeds_of, settings
 
 __all__ = [
-    "Activation",
     "Adam",
     "Clock",
     "Draws",
-    "Initializer",
-    "Kept",
+    "Free",
     "Keys",
-    "LayerNorm",
-    "Linear",
-    "Packed",
     "ShapesOnly",
+    "Store",
     "Stream",
-    "Trainable",
     "along",
-    "batches_in_order",
-    "elu",
-    "even_rows",
     "finite_members",
-    "held_constant",
     "join_members",
     "latest_rows",
-    "lift",
-    "member_mean",
-    "member_sum",
     "per_member",
-    "power",
-    "row_by_row",
-    "row_shares",
+    "seeds_of",
     "select_members",
-    "shuffled",
-    "slice_rows",
-    "softplus",
-    "straight_gradients",
+    "settings",
     "take_rows",
 ]

@@ -62,11 +62,6 @@ class Keys:
         """How many members there are (P)."""
         return len(self.seeds)
 
-    @property
-    def home(self) -> torch.device:
-        """Where parameters live."""
-        return self.device
-
     def uniform(self, stream: Stream, step: int | Tensor, shape: Sequence[int]) -> Tensor:
         """Numbers in [0, 1), float32, (P, *shape); on a GPU the step may be a tensor there."""
         out = torch.empty(self.num_members, math.prod(shape), device=self.device)
@@ -86,17 +81,18 @@ class Keys:
 class ShapesOnly(Keys):
     """Keys whose numbers have a shape and no values.
 
-    A network that begins with them takes no memory, whatever its size, and tells what it would be.
+    A learner that begins with them takes no memory, whatever its size, and tells what it would be.
+
+    Args:
+        seeds: One seed for each member.
     """
 
-    @property
-    def home(self) -> torch.device:
-        """Nowhere."""
-        return torch.device("meta")
+    def __init__(self, seeds: Sequence[int]) -> None:
+        super().__init__(seeds, "meta")
 
     def uniform(self, stream: Stream, step: int | Tensor, shape: Sequence[int]) -> Tensor:
         """So many numbers, (P, *shape), without values."""
-        return torch.empty(self.num_members, *shape, device=self.home)
+        return torch.empty(self.num_members, *shape, device=self.device)
 
 
 class Draws:

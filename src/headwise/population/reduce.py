@@ -10,24 +10,6 @@ from torch import Tensor
 from headwise.errors import ConfigError
 
 
-def member_sum(x: Tensor) -> Tensor:
-    """The sum over everything but the member, (P,)."""
-    return x.reshape(x.shape[0], -1).sum(-1)
-
-
-def member_mean(x: Tensor, weight: Tensor | None = None) -> Tensor:
-    """The mean over everything but the member, (P,), with weights if some rows do not count."""
-    if weight is None:
-        return x.reshape(x.shape[0], -1).mean(-1)
-    weight = weight.expand_as(x)
-    return member_sum(x * weight) / member_sum(weight).clamp_min(1.0)
-
-
-def row_shares(weight: Tensor) -> Tensor:
-    """Weights of rows as shares of their member's total: `member_sum` with them is a mean."""
-    return weight / along(member_sum(weight).clamp_min(1.0), weight)
-
-
 def finite_members(x: Tensor) -> Tensor:
     """Which members have finite numbers only, (P,)."""
     return torch.isfinite(x).reshape(x.shape[0], -1).all(-1)
@@ -44,10 +26,10 @@ def per_member(
             got=f"{len(values)} numbers",
             allowed=f"1 or {num_members}",
         )
-    tensor = torch.tensor(values, dtype=torch.float32, device=device)
+    tensor = torch.tensor(values, dtype=torch.float32)
     if not bool(torch.isfinite(tensor).all()):
         raise ConfigError(f"{name} must be finite", got=values)
-    return tensor
+    return tensor.to(device)
 
 
 def along(values: Tensor, like: Tensor) -> Tensor:

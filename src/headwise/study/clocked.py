@@ -8,7 +8,6 @@ from typing import Any
 from torch import Tensor
 
 from headwise.algorithms.base import Acted, Algorithm, LazyMetrics, ReplayBatch, RolloutBatch
-from headwise.population import Draws
 
 _WARMING_UP = 1
 """Calls that do not count: the first one allocates."""
@@ -43,17 +42,17 @@ class Clocked:
         self.acting = Stopwatch()
         self.updating = Stopwatch()
 
-    def act(self, obs: Tensor, draws: Draws, legal: Tensor | None = None) -> Acted:
+    def act(self, obs: Tensor, legal: Tensor | None = None) -> Acted:
         """Acts, and takes the time."""
         start = time.perf_counter()
-        acted: Acted = self.inner.act(obs, draws, legal)
+        acted: Acted = self.inner.act(obs, legal)
         self.acting.add(time.perf_counter() - start)
         return acted
 
-    def update(self, batch: RolloutBatch | ReplayBatch, draws: Draws) -> LazyMetrics:
+    def update(self, batch: RolloutBatch | ReplayBatch) -> LazyMetrics:
         """Updates, and takes the time."""
         start = time.perf_counter()
-        metrics: LazyMetrics = self.inner.update(batch, draws)
+        metrics: LazyMetrics = self.inner.update(batch)
         self.updating.add(time.perf_counter() - start)
         return metrics
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch.utils.flop_counter import FlopCounterMode
 
+from headwise.ops.buffers import Trace
 from headwise.training.loop import Loop
 
 
@@ -16,7 +17,7 @@ def act_flops(loop: Loop) -> int | None:
     if loop.obs is None:
         return None
     counter = FlopCounterMode(display=False)
-    with counter:
+    with counter, Trace():  # definitions in torch, which it can count
         loop.algorithm.policy(loop.obs, None, loop.legal)
     actions = loop.keys.num_members * loop.env.num_slots
     return int(counter.get_total_flops()) // actions or None

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.population import Adam
 from headwise.study.cells import configs_of
 from headwise.study.clocked import Clocked
 from headwise.study.environment import make_env
@@ -129,7 +128,7 @@ def _costs(loop: Loop, clocked: Clocked, num_members: int, device: str) -> dict[
         for watch in watches
     )
     return {
-        "num_parameters": num_parameters(clocked.inner),
+        "num_parameters": clocked.inner.num_parameters,
         "act_flops": act_flops(loop),
         "updates": loop.updates,
         "update_ms": update_ms,
@@ -154,13 +153,6 @@ def _episodes_of(loop: Loop, member: int) -> tuple[EpisodeTable, NDArray[np.floa
     step, _, returns, length = table[table[:, 1] == member].T
     kept = step.astype(np.int64), returns.astype(np.float32), length.astype(np.int32)
     return EpisodeTable(*kept), returns
-
-
-def num_parameters(algorithm: object) -> int:
-    """How many numbers one member learns; target networks do not count, they only follow."""
-    optimisers = [x for x in vars(algorithm).values() if isinstance(x, Adam)]
-    assert optimisers, "an algorithm that learns nothing"
-    return sum(optimiser.packed.num_parameters for optimiser in optimisers)
 
 
 class _Log:

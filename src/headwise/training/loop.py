@@ -15,8 +15,6 @@ from torch import Tensor
 from headwise.algorithms.base import (
     Acted,
     Algorithm,
-    InPasses,
-    LazyMetrics,
     Metrics,
     ReplayBatch,
     ReplayPlan,
@@ -31,7 +29,6 @@ from headwise.training.episodes import Episodes
 from headwise.training.legal import LegalOptions
 from headwise.training.memory import load_memory, memory_for
 from headwise.training.normalise import Normaliser
-from headwise.training.passes import Passes
 from headwise.training.rollout import Rollout
 from headwise.training.threads import training_threads
 from headwise.training.transition import Transition
@@ -87,16 +84,15 @@ class Loop:
         self.legal: Tensor | None = None
         """Which options are legal now, for the learner; None means all."""
         self._legal_options = LegalOptions(env.spec, binning.spec, keys.device)
-        self._act_clock, self._update_clock = Clock(keys.device), Clock(keys.device)
-        # A normaliser makes new tensors as it goes, and so do some learners.
-        captured = normaliser is None and algorithm.capturable
-        where = keys.device if captured else torch.device("cpu")
-        self._act = Captured(self._act_once, where)
-        self._take_in = Captured(self._take_in_once, where)
-        self._update = Captured(self._update_times, where, repeated=self._update_times, bundle=4)
-        self._passes: Passes | None = None
-        if where.type == "cuda" and isinstance(algorithm, InPasses):
-            self._passes = Passes(algorithm, where)
+        self._clock = Clock(keys.device)
+        """Updates, by which rows of the past are drawn."""
+        # A normalizer makes new tensors as it goes.
+        where = keys.device if normaliser is None else torch.device("cpu")
+        self._act = Captured(lambda times: self._act_once(), where)
+        self._take_in = Captured(lambda times: self._take_in_once(), where)
+        # Those of PPO are thousands of kernels: it records its passes itself.
+        alone = where if isinstance(algorithm.plan, ReplayPlan) else torch.device("cpu")
+        self._update = Captured(self._update_times, alone, bundle=4)
         self._rollout: RolloutBatch | None = None
         self._bridge = Bridge(keys.device)
         self._seen: Tensor | None = None
@@ -186,8 +182,7 @@ class Loop:
         """What the learner sees now and what it does, which is sent to the environment."""
         assert self.obs is not None
         seen = self.obs if self.normaliser is None else self.normaliser.obs(self.obs, update=True)
-        acted = self.algorithm.act(seen, self.keys.at(self._act_clock.now), self.legal)
-        self._act_clock.advance()
+        acted = self.algorithm.act(seen, self.legal)
         # A member that has diverged may act by NaN; it goes on with something instead.
         self._bridge.send(self.binning.to_env(acted.action).nan_to_num(0.0))
         return seen, acted
@@ -240,36 +235,25 @@ class Loop:
 
     def learn(self, updates: int) -> None:
         """So many updates of the learner from what is in memory."""
-        if self._passes is None:
-            self.metrics = self._update(updates)
-        else:
-            assert updates == 1
-            assert self._rollout is not None
-            draws = self.keys.at(self._update_clock.now)
-            self.metrics = self._passes.update(self._rollout, draws)
-            self._update_clock.advance()
+        self.metrics = self._update(updates)
         self.updates += updates
 
-    def _update_times(self, times: int = 1) -> Metrics:
+    def _update_times(self, times: int) -> Metrics:
         """So many updates; only the last one's metrics are worked out."""
         for _ in range(times):
-            metrics = self._update_once()
+            metrics = self.algorithm.update(self._batch())
+            self._clock.advance()
         return metrics()
 
-    def _update_once(self) -> LazyMetrics:
-        draws = self.keys.at(self._update_clock.now)
-        batch: RolloutBatch | ReplayBatch
+    def _batch(self) -> RolloutBatch | ReplayBatch:
         if isinstance(self.memory, Rollout):
             assert self._rollout is not None
-            batch = self._rollout
-        else:
-            assert isinstance(self.algorithm.plan, ReplayPlan)
-            uniform = draws.uniform(Stream.REPLAY, self.algorithm.plan.batch_size, 2)
-            batch = self.memory.sample(uniform, self.gamma)
-            batch = batch if self.normaliser is None else self.normaliser.batch(batch)
-        metrics = self.algorithm.update(batch, draws)
-        self._update_clock.advance()
-        return metrics
+            return self._rollout
+        assert isinstance(self.algorithm.plan, ReplayPlan)
+        shape = (self.algorithm.plan.batch_size, 2)
+        uniform = self.keys.uniform(Stream.REPLAY, self._clock.now, shape)
+        batch = self.memory.sample(uniform, self.gamma)
+        return batch if self.normaliser is None else self.normaliser.batch(batch)
 
     def _transition(self, fresh: dict[str, Tensor]) -> Transition:
         assert self.obs is not None
@@ -339,8 +323,7 @@ class Loop:
         self.ticks = int(state["counters"]["ticks"])
         self.env_steps = int(state["counters"]["steps"])
         self.updates = int(state["counters"]["updates"])
-        self._act_clock.set(self.ticks)
-        self._update_clock.set(self.updates)
+        self._clock.set(self.updates)
         self.metrics = dict(state["metrics"])
         self.episodes.table = state["episodes"]["table"].cpu().numpy()
         self.load_learner(state)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from headwise.training.capture import WARM_UP
+from headwise.ops.program import WARM_UP
 from headwise.training.loop import Loop
 
 AT_MOST = 10.0

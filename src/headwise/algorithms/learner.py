@@ -1,0 +1,129 @@
+"""What the learners of all algorithms share: how they see and act, and what they keep."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from headwise.algorithms.base import Acted
+from headwise.algorithms.transitions import put, put_mask
+from headwise.heads.layout import Layout
+from headwise.ops import Buffer, Recorded, advance
+from headwise.ops.buffers import Trace
+from headwise.population.keys import Keys
+from headwise.population.store import Adam
+
+
+class Learner(ABC):
+    """A population of learners.
+
+    A subclass makes its buffers in `_allocate`, which is called again when the first mask comes,
+    and says how actions are drawn from what is seen.
+    """
+
+    keys: Keys
+    layout: Layout
+    num_envs: int
+    """Environment copies (E): the rows that are acted on at once."""
+    optimizers: dict[str, Adam]
+    masked: bool
+    """Whether there is room for masks."""
+    extra: dict[str, int]
+    """Columns of what must be kept beside an action, by name."""
+    acts: Buffer
+    """A clock: how often the learner has acted."""
+    obs: Buffer
+    """What is acted on, (P, 1, E, F)."""
+    mask: Buffer | None
+    """Which options are allowed there, (P, 1, E, total)."""
+    noise: Buffer | None
+    """Uniform numbers that actions are drawn by, (P, 1, E, U); None: there is only the greedy one."""
+
+    @abstractmethod
+    def _allocate(self, *, masked: bool) -> None:
+        """Makes room for what is seen and learned from, with or without masks."""
+
+    @abstractmethod
+    def _noise(self) -> None:
+        """Draws the uniform numbers of an action."""
+
+    @abstractmethod
+    def _draw(self) -> None:
+        """Chooses actions as in training, exploration included."""
+
+    @abstractmethod
+    def _greedy(self) -> None:
+        """Chooses the greedy actions."""
+
+    @abstractmethod
+    def _chosen(self, *, greedy: bool) -> Tensor:
+        """What was chosen last, (P, E, H) in the order of the spec."""
+
+    def _record_acting(self) -> None:
+        """Records how it acts, on the buffers of now."""
+        bodies = self._act_once, self._draw, self._greedy
+        self._act, self._drawn, self._mode = (Recorded(x, self.layout.device) for x in bodies)
+
+    @property
+    def alive(self) -> Tensor:
+        """Which members have not diverged, (P,)."""
+        return next(iter(self.optimizers.values())).alive.tensor.flatten() > 0.0
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers one member learns; target networks do not count, they only follow."""
+        return sum(optimizer.store.num_parameters for optimizer in self.optimizers.values())
+
+    @property
+    def num_uniforms(self) -> int:
+        """Uniform numbers that `policy` takes to draw an action; 0 where nothing can be drawn."""
+        return 0 if self.noise is None else self.noise.width
+
+    def act(self, obs: Tensor, legal: Tensor | None = None) -> Acted:
+        """Actions (P, E, H) for collecting data, and what must be kept beside them."""
+        self._see(obs, legal)
+        self._act()
+        return Acted(self._chosen(greedy=False), self._extra())
+
+    @torch.no_grad()
+    def policy(
+        self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
+    ) -> Tensor:
+        """The greedy actions (P, B, H), or actions drawn by uniform numbers (P, B, U)."""
+        if Trace.now is not None:
+            return self._policy(obs, uniform, legal)
+        parts = (slice(at, at + self.num_envs) for at in range(0, obs.shape[1], self.num_envs))
+        given = (obs, uniform, legal)
+        found = [self._policy(*(x if x is None else x[:, some] for x in given)) for some in parts]
+        return torch.cat(found, dim=1)
+
+    def _policy(self, obs: Tensor, uniform: Tensor | None, legal: Tensor | None) -> Tensor:
+        self._see(obs, legal)
+        if uniform is None or self.noise is None:
+            self._mode()
+        else:
+            put(self.noise, uniform)
+            self._drawn()
+        chosen = self._chosen(greedy=uniform is None or self.noise is None)
+        return chosen if Trace.now is not None else chosen[:, : obs.shape[1]].clone()
+
+    def _see(self, obs: Tensor, legal: Tensor | None) -> None:
+        self._make_room_for(legal)
+        put(self.obs, obs)
+        if self.mask is not None:
+            put_mask(self.mask, self.layout.mask(legal))
+
+    def _make_room_for(self, legal: Tensor | None) -> None:
+        """Masks may come for the first time at any moment."""
+        if legal is not None and not self.masked:
+            self._allocate(masked=True)
+
+    def _act_once(self) -> None:
+        self._noise()
+        self._draw()
+        advance(self.acts)
+
+    def _extra(self) -> dict[str, Tensor]:
+        return {}

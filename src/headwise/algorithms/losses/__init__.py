@@ -1,1 +1,0 @@
-"""What updates minimise, each loss with its gradient."""

@@ -1,0 +1,190 @@
+"""From a rollout to advantages and targets, by the policy and the critic that collected it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwise.algorithms.ppo.buffers import Rows
+from headwise.algorithms.ppo.credit import credit_weights, expected_mixture, head_importance
+from headwise.algorithms.ppo.ratios import group_advantages
+from headwise.factorizations.critics import BranchingCritic, critic_options, option_probs
+from headwise.heads.blueprint import Critic, Importance, Policy
+from headwise.heads.layout import Layout
+from headwise.ops import (
+    Buffer,
+    Ratios,
+    Scratch,
+    add,
+    copy,
+    discount_of,
+    distribution,
+    gae,
+    in_use,
+    multiply,
+    row_mean,
+    row_shares,
+    standardize,
+    td_target,
+)
+
+if TYPE_CHECKING:
+    from headwise.algorithms.ppo import PPO
+
+
+class Estimator:
+    """Advantages and targets of a rollout.
+
+    A plain critic gives all heads the same advantage. A branching critic gives each head a share of
+    every residual, by how much the head mattered in that state.
+
+    Args:
+        config: The settings.
+        layout: The heads.
+        actor: The policy.
+        critic: The critic.
+        importance: How a branching critic tells how much heads matter.
+        ratios: Which heads have a ratio together.
+        gamma: Discounts, (P, 1, 1, 1).
+        gae_lambda: Trace decays, (P, 1, 1, 1).
+        num_updates: Updates of the whole run.
+        num_envs: Environment copies (E).
+    """
+
+    def __init__(
+        self,
+        config: PPO,
+        layout: Layout,
+        actor: Policy,
+        critic: Critic,
+        importance: Importance,
+        ratios: Ratios,
+        gamma: Buffer,
+        gae_lambda: Buffer,
+        num_updates: int,
+        num_envs: int,
+    ) -> None:
+        self.config, self.layout, self.actor, self.critic = config, layout, actor, critic
+        self.branching = critic if isinstance(critic, BranchingCritic) else None
+        """The critic, where it tells heads apart."""
+        self.importance, self.ratios = importance, ratios
+        self.gamma, self.gae_lambda, self.num_envs = gamma, gae_lambda, num_envs
+        self._span = max(config.anneal_share * num_updates, 1.0)
+        self._scratch = Scratch(gamma.members, layout.device)
+        self.weights = self._scratch("weights", 1, layout.num_heads)
+        """The mean of each head's share of the credit, (P, 1, 1, H)."""
+
+    def run(self, rows: Rows, updates: Buffer, chunk: int) -> None:
+        """Advantages and targets of all rows.
+
+        Args:
+            rows: The rollout.
+            updates: The clock of updates, (P, 1, 1, 2).
+            chunk: Rows that are looked at together.
+        """
+        config, critic = self.config, self.branching
+        for start in range(0, rows.num_rows, chunk):
+            self._look(rows.part(start, min(chunk, rows.num_rows - start)))
+        names = ("reward", "value", "next_value", "terminated", "truncated")
+        trace, rest = [rows[name] for name in names], (self.gamma, self.gae_lambda)
+        gae(*trace, None, *rest, num_envs=self.num_envs, out=rows["plain"])
+        if critic is not None and config.critic_target == "one_step":
+            self.one_step(rows)
+        else:
+            add(rows["value"], rows["plain"], out=rows["target"])
+        if critic is None:
+            copy(rows["plain"], out=rows["credit"])
+        else:
+            credit_weights(
+                rows["importance"], updates, rows.get("in_use"), span=self._span,
+                floor=config.importance_floor, out=rows["weight"],
+            )  # fmt: skip
+            row_mean(rows["weight"], out=self.weights)
+            if config.weight_place == "inside":
+                gae(*trace, rows["weight"], *rest, num_envs=self.num_envs, out=rows["credit"])
+            else:
+                multiply(rows["weight"], rows["plain"], out=rows["credit"])
+        if config.normalise == "rollout":
+            share = self._scratch("share", rows.num_rows)
+            row_shares(rows["valid"], out=share)
+            for x in (rows["plain"], rows["credit"]):
+                standardize(x, share, out=x)
+        if rows["credit"].width == 1:
+            copy(rows["credit"], out=rows["advantage"])
+        else:
+            group_advantages(
+                rows["credit"], ratios=self.ratios, mean=critic is None, out=rows["advantage"]
+            )
+
+    def one_step(self, rows: Rows) -> None:
+        """Targets: the reward and the next value, without it where the task has ended."""
+        discount = self._scratch("discount", rows.num_rows)
+        discount_of(rows["terminated"], self.gamma, out=discount)
+        td_target(rows["reward"], discount, rows["next_value"], None, None, out=rows["target"])
+
+    def next_values(self, rows: Rows) -> None:
+        """V of the true successors."""
+        copy(self.critic.value(rows["next_obs"]), out=rows["next_value"])
+        if self.branching is not None and self.config.correct_mixture:
+            self.probs(rows, "next_obs", "next_mask")
+            self._correct(self.branching, rows, "next_obs", "next_value")
+
+    def probs(self, rows: Rows, obs: str = "obs", mask: str = "mask") -> None:
+        """How likely the policy is to choose each option of a branching critic."""
+        assert self.branching is not None
+        y, std = self.actor.outputs(rows[obs], rows.taken(mask))
+        option_probs(
+            y, std, rows.get(mask), table=self.actor.table, bins=self.branching.num_bins,
+            out=rows["probs"],
+        )  # fmt: skip
+
+    def _look(self, rows: Rows) -> None:
+        """What policy and critic say of rows, each by itself."""
+        critic, config = self.branching, self.config
+        self.next_values(rows)
+        if config.kl_coef:
+            y, std = self.actor.outputs(rows["obs"], rows.taken())
+            distribution(y, std, rows.get("mask"), table=self.actor.table, out=rows["old"])
+        if critic is None:
+            copy(self.critic.value(rows["obs"]), out=rows["value"])
+            return
+        self.probs(rows)
+        copy(self._matter(critic, rows, self.importance), out=rows["value"])
+        if config.correct_mixture:
+            self._correct(critic, rows, "obs", "value")
+
+    def _matter(self, critic: BranchingCritic, rows: Rows, kind: Importance) -> Buffer:
+        """Writes how much each head matters, and returns V."""
+        table, bins = self.actor.table, critic.num_bins
+        critic_options(rows["unit"], table=table, bins=bins, out=rows["option"])
+        if "in_use" in rows:
+            in_use(rows["option"], table=critic.table, out=rows["in_use"])
+        value, scores, _ = critic.net.forward([rows["obs"]])
+        chosen, slope = critic.chosen(scores, rows.taken()), None
+        if kind not in ("uniform", "range"):
+            slope = critic.slope(rows["obs"], None if kind == "state" else chosen)
+        head_importance(
+            scores, chosen, rows["probs"], rows.get("mask"), slope, table=critic.table,
+            kind=kind, out=rows["importance"],
+        )  # fmt: skip
+        return value
+
+    def shares(self, rows: Rows) -> Buffer:
+        """Each head's share of the credit at the greedy actions of `obs`, once weights are full."""
+        assert self.branching is not None
+        self.actor.mode(rows["obs"], rows.get("mask"), [rows["raw"], rows["unit"]])
+        self.probs(rows)
+        kind: Importance = "range" if self.importance == "uniform" else self.importance
+        self._matter(self.branching, rows, kind)
+        late = self._scratch("late", 1, 2)
+        late.longs.fill_(1)
+        credit_weights(rows["importance"], late, None, span=1.0, floor=0.0, out=rows["weight"])
+        return rows["weight"]
+
+    def _correct(self, critic: BranchingCritic, rows: Rows, obs: str, value: str) -> None:
+        """Adds to V what a mixer adds on average, so that it is the value of the policy."""
+        weights = critic.mixture_weights(rows[obs])
+        if weights is not None:
+            _, scores, _ = critic.net.forward([rows[obs]])
+            more = self._scratch("more", rows.num_rows)
+            expected_mixture(scores, rows["probs"], weights, table=critic.table, out=more)
+            add(rows[value], more, out=rows[value])

@@ -1,0 +1,111 @@
+"""Proximal policy optimization over heads: its settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from headwise.algorithms.base import AlgorithmConfig, PerMember, Task, algorithms
+from headwise.algorithms.inspect import inspectors
+from headwise.algorithms.ppo.learner import PPOLearner
+from headwise.checks import check_counts
+from headwise.ops import Activation
+from headwise.ops.heads import Kind
+
+
+@algorithms.register("ppo")
+@dataclass(frozen=True, kw_only=True)
+class PPO(AlgorithmConfig):
+    """Proximal policy optimisation."""
+
+    name: ClassVar[str] = "ppo"
+
+    rollout: int = 4096
+    """Transitions of a member between updates, over all its slots."""
+    minibatch: int = 128
+    """Rows of a gradient step."""
+    epochs: int = 4
+    """Passes over the rollout in an update."""
+    clip: PerMember = 0.2
+    """How far a probability ratio may move from 1 before it stops paying."""
+    gae_lambda: PerMember = 0.95
+    """Decay of the trace: 0 is one step, 1 is the whole return."""
+    entropy_coef: PerMember = 0.01
+    """Weight of the heads' summed entropy. The paper's 0.05 is too much for numbers: the entropy of
+    a Range is that of the Gaussian before tanh, and the widest is a coin toss between both ends."""
+    value_coef: float = 0.5
+    """Weight of the squared error of the value."""
+    value_clip: float | None = None
+    """How far a value may move from the old one before it stops counting; None does not clip. For
+    plain critics, not those of vdn and qplex."""
+    max_grad_norm: float = 0.5
+    """The longest gradient of a member."""
+    ratio: Literal["auto", "per_head", "ranges_joint", "joint"] = "auto"
+    """Clip each head's ratio, one of all Ranges, or the product; `auto`: as the factorization says,
+    which is the product for ar and joint."""
+    normalise: Literal["rollout", "minibatch", "off"] = "rollout"
+    """Over what advantages are brought to mean 0 and deviation 1, all heads together."""
+    importance: Literal["auto", "uniform", "range", "range_slope", "grad", "state"] = "auto"
+    """How a branching critic shares out credit. `auto`: as the factorization says, which is range
+    for vdn and grad for qplex."""
+    weight_place: Literal["inside", "outside"] = "inside"
+    """Weight every residual of the trace (the paper), or the whole estimate by its own state."""
+    anneal_share: float = 0.8
+    """Share of the updates after which importance weights apply in full."""
+    importance_floor: float = 0.0
+    """Share of the credit that is always uniform."""
+    critic_target: Literal["lambda", "one_step"] = "lambda"
+    """What a branching critic is regressed on."""
+    centre: Literal["rollout", "minibatch"] = "rollout"
+    """Centre advantages under the policy that acted, or under the current one each time."""
+    correct_mixture: bool = False
+    """Add to V what a mixer adds on average, so that it is the value of the policy."""
+    kl_coef: float = 0.0
+    """First weight of an adaptive penalty on the divergence from the policy that acted."""
+    kl_target: float = 0.1
+    """The divergence that the penalty aims for."""
+    mean_penalty: float = 0.0
+    """Weight of squared means of Range heads beyond 4 in size."""
+    range_entropy: Literal["sum", "mean"] = "sum"
+    """How the entropies of several Range heads count together."""
+    range_kind: Kind = "squashed"
+    """The distribution of a Range head."""
+    policy_gain: float = 0.01
+    """Gain of the policy's output layer at the start."""
+    activation: Activation = "relu"
+    """The policy's activation."""
+    critic_activation: Activation = "tanh"
+    """The critic's activation."""
+    critic_hidden: tuple[int, ...] | None = None
+    """Widths of the critic's encoder; the policy's if not given."""
+    critic_orthogonal: bool = True
+    """Whether the critic begins orthogonal."""
+    branch_width: int = 64
+    """Width of the layer above the critic's outputs, for each of its halves; 0 leaves it out where
+    the critic is a plain value."""
+    offline_rows: int = 0
+    """Rows of the past that the branching critic learns from instead of the rollout; 0 is none."""
+    inspect: str | None = None
+    """The name of an inspector that looks at every rollout's credit (`inspectors`)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("clip", 0.0, 10.0, open_low=True)
+        self.require("gae_lambda", 0.0, 1.0)
+        self.require("entropy_coef", 0.0, 100.0)
+        self.require("importance_floor", 0.0, 1.0)
+        self.require("anneal_share", 0.0, 1.0)
+        self.require("kl_coef", 0.0, 100.0)
+        self.require("kl_target", 0.0, 100.0, open_low=True)
+        self.require("value_coef", 0.0, 1e3)
+        self.require("mean_penalty", 0.0, 1e3)
+        self.require("max_grad_norm", 0.0, 1e9, open_low=True)
+        if self.value_clip is not None:
+            self.require("value_clip", 0.0, 1e9, open_low=True)
+        check_counts(self, "rollout", "minibatch", "epochs")
+        if self.inspect is not None:
+            inspectors.get(self.inspect)
+
+    def build(self, task: Task) -> PPOLearner:
+        """The learner."""
+        return PPOLearner(self, task)

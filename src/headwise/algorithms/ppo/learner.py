@@ -1,0 +1,409 @@
+"""The PPO learner. Read `gradient_step`: it is the paper, in order, forward and then backward."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from headwise.algorithms.base import RolloutPlan
+from headwise.algorithms.inspect import inspectors
+from headwise.algorithms.learner import Learner
+from headwise.algorithms.ppo.advantages import Estimator
+from headwise.algorithms.ppo.buffers import Rows, Widths
+from headwise.algorithms.ppo.diagnostics import HeadGradients, explained_variance
+from headwise.algorithms.ppo.offline import OfflineRows
+from headwise.algorithms.ppo.ratios import ratios_of
+from headwise.factorizations.base import check_offers
+from headwise.factorizations.critics import BranchingCritic
+from headwise.errors import ConfigError
+from headwise.heads.blueprint import Blueprint
+from headwise.heads.layout import Layout
+from headwise.ops import (
+    Buffer,
+    Evaluation,
+    Recorded,
+    Scratch,
+    adapt_coefficient,
+    add,
+    advance,
+    clipped_value_error,
+    fill,
+    gather,
+    movement,
+    policy_loss,
+    row_shares,
+    shuffle,
+    standardize,
+    uniform,
+    value_error,
+)
+from headwise.population.keys import Stream
+from headwise.population.store import Adam, Store, seeds_of, settings
+
+if TYPE_CHECKING:
+    from headwise.algorithms.base import LazyMetrics, Metrics, RolloutBatch, Task
+    from headwise.algorithms.ppo import PPO
+
+_CACHED_ROWS = 256
+"""Rows that are looked at together on the CPU, so that what is worked on stays in the cache."""
+
+
+class PPOLearner(Learner):
+    """A population of PPO learners."""
+
+    def __init__(self, config: PPO, task: Task) -> None:
+        self.config, self.keys, self.features = config, task.keys, task.obs_size
+        kind, keys, device = task.factorization, task.keys, task.device
+        kind.check(task.spec)
+        for what in ("policy", "critic"):
+            check_offers(kind, what, config.name)
+        self.layout = Layout(task.spec, device, joint=kind.is_joint)
+        self.num_envs = task.num_slots
+        self.length = max(config.rollout // task.num_slots, 1)
+        self.plan = RolloutPlan(self.length)
+        self.num_rows = self.length * self.num_envs
+        """Rows of a rollout (N)."""
+        self.batch_size = min(config.minibatch, self.num_rows)
+        cached = _CACHED_ROWS if device.type == "cpu" else self.num_rows
+        self._chunk = min(cached, self.num_rows)
+        plan = Blueprint(
+            layout=self.layout,
+            members=keys.num_members,
+            features=task.obs_size,
+            rows=max(self.batch_size, self.num_envs, self._chunk),
+            device=device,
+            hidden=config.hidden,
+            activation=config.activation,
+            kind=config.range_kind,
+            policy_gain=config.policy_gain,
+            mean_penalty=config.mean_penalty,
+        )
+        self.actor = kind.policy(plan)
+        self.critic = kind.critic(
+            replace(
+                plan,
+                hidden=config.critic_hidden or config.hidden,
+                activation=config.critic_activation,
+                branch_width=config.branch_width,
+                orthogonal=config.critic_orthogonal,
+            )
+        )
+        self.branching = self.critic if isinstance(self.critic, BranchingCritic) else None
+        """The critic, where it tells heads apart."""
+        if self.branching is not None and config.value_clip is not None:
+            raise ConfigError(
+                f"value_clip holds the value of states near the old one, and the critic of "
+                f"{kind.name!r} learns by the value of actions",
+                got=f"value_clip={config.value_clip}",
+                allowed="None",
+                fix="Leave value_clip out, or use a factorization without a branching critic.",
+            )
+        self.store = Store(keys, [*self.actor.parts, *self.critic.parts])
+
+        def setting(name: str) -> Buffer:
+            return settings(keys, config.member_values(name, keys), name)
+
+        self.optimizer = Adam(self.store, setting("lr"), max_norm=config.max_grad_norm)
+        self.optimizers = {"": self.optimizer}
+        self.clip, self.ent_coef = setting("clip"), setting("entropy_coef")
+        self.kl_coef = settings(keys, config.kl_coef, "kl_coef")
+        self._none = settings(keys, 0.0, "none")
+        self.ratios = ratios_of(config, self.layout, joint=kind.joint_ratio)
+        auto = config.importance == "auto"
+        self.estimator = Estimator(
+            config, self.layout, self.actor, self.critic,
+            kind.default_importance if auto else config.importance, self.ratios,
+            setting("gamma"), setting("gae_lambda"),
+            max(task.total_steps // self.num_rows, 1), self.num_envs,
+        )  # fmt: skip
+        self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
+        self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
+        self.seeds = seeds_of(keys)
+        self._scratch = Scratch(keys.num_members, device)
+        self.acts, self.updates = self._scratch("acts", 1, 2), self._scratch("updates", 1, 2)
+        """Clocks: how often the learner has acted, and learned."""
+        self.noise = self._scratch("act", self.num_envs, self.actor.table.num_uniforms)
+        self.loss, self.value_loss = self._scratch("loss", 1, 4), self._scratch("value loss", 1, 3)
+        for x in (self.loss, self.value_loss):
+            x.gradient[..., 0] = 1.0
+        self.losses, heads = self._scratch("losses", 1, 7), self.layout.num_heads
+        self.moved, self.explained = self._scratch("moved", 1, 3 + 3 * heads), self._scratch("ev", 1)
+        own = sum(part.size for part in self.actor.parts)
+        self.head_gradients = HeadGradients(
+            self.store.parameters.columns(0, own).slope, self.ratios
+        )
+        self._allocate(masked=self.layout.always_masks)
+
+    def _allocate(self, *, masked: bool) -> None:
+        """Makes room for rollouts with or without masks, and records anew."""
+        device, self.masked = self.layout.device, masked
+        options = 0 if self.branching is None else self.branching.table.total
+        self._widths = widths = Widths(
+            self.config, self.layout, self.features, self.critic, options, self.ratios,
+            masked=masked,
+        )  # fmt: skip
+
+        def made(rows: int, columns: dict[str, int]) -> Rows:
+            return Rows(self.keys.num_members, rows, columns, device)
+
+        now = made(self.num_envs, widths.seen | widths.action)
+        self.obs, self.mask = now["obs"], now.get("mask")
+        self._drawn_now = [now[name] for name in ("raw", "unit", "log_prob")]
+        self.extra = {name: widths.action[name] for name in ("raw", "log_prob")}
+        self.rollout = made(self.num_rows, widths.rollout)
+        self.batch = made(self.batch_size, widths.learned)
+        self._past = made(self.batch_size, widths.past if self.offline is not None else {})
+        epochs = self.config.epochs
+        self._numbers = self._scratch("shuffle", epochs, self.num_rows)
+        self._order = self._scratch("order", 1, epochs * self.num_rows)
+        self._cursor = self._scratch("cursor", 1)
+        self._evaluations: dict[int, Evaluation] = {}
+        self._record_acting()
+        bodies, records = (self.begin, self.run_epoch, self.finish), self.offline is None
+        recorded = [Recorded(body, device, records=records) for body in bodies]
+        self._begin, self._epoch, self._finish = recorded
+
+    # --- acting ---------------------------------------------------------------------------------
+
+    def _noise(self) -> None:
+        uniform(self.noise, self.seeds, self.acts, Stream.ACT)
+
+    def _draw(self) -> None:
+        self.actor.sample(self.obs, self.noise, self.mask, self._drawn_now)
+
+    def _greedy(self) -> None:
+        self.actor.mode(self.obs, self.mask, self._drawn_now[:2])
+
+    def _chosen(self, *, greedy: bool) -> Tensor:
+        return self.layout.from_learner(self._drawn_now[1].tensor[:, 0])
+
+    def _extra(self) -> dict[str, Tensor]:
+        raw, _, log_prob = self._drawn_now
+        return {"raw": raw.tensor[:, 0], "log_prob": log_prob.tensor[:, 0]}
+
+    # --- learning -------------------------------------------------------------------------------
+
+    def update(self, batch: RolloutBatch) -> LazyMetrics:
+        """Several passes over a rollout in shuffled minibatches."""
+        self.load(batch)
+        self._begin()
+        if self.offline is not None:
+            draws = self.keys.at(int(self.updates.longs.max()) - 1)
+            self.offline.add(self.rollout, draws, self.config.epochs)
+        threads = torch.get_num_threads()
+        self._epoch(self.config.epochs - 1, threads)
+        self._finish(1, threads)
+        return self.metrics
+
+    def load(self, batch: RolloutBatch) -> None:
+        """Takes in what happened, tensors (P, T, E, ...)."""
+        self._make_room_for(batch.legal)
+        mask, next_mask = self.layout.mask(batch.legal), self.layout.mask(batch.next_legal)
+        rows = self.rollout
+        for name in ("obs", "next_obs"):
+            rows.write(name, getattr(batch, name))
+        for name in ("reward", "terminated", "truncated", "valid"):
+            rows.write(name, getattr(batch, name).unsqueeze(-1))
+        rows.write("unit", self.layout.to_learner(batch.action))
+        for name in ("raw", "log_prob"):
+            rows.write(name, batch.extra[name])
+        if self.masked:
+            rows.write("mask", mask)
+            rows.write("next_mask", next_mask)
+
+    def begin(self) -> None:
+        """Advantages and targets of the rollout, and the order of its rows in every pass."""
+        rows = self.rollout
+        self.estimator.run(rows, self.updates, self._chunk)
+        explained_variance(rows["value"], rows["target"], rows["valid"], out=self.explained)
+        uniform(self._numbers, self.seeds, self.updates, Stream.SHUFFLE)
+        shuffle(self._numbers, order=self._order, cursor=self._cursor)
+        self._measure_heads()
+        for x in (self.moved, self.losses, self._cursor):
+            fill(x, 0.0)
+        advance(self.updates)
+
+    def run_epoch(self) -> None:
+        """One pass over the rollout."""
+        for start in range(0, self.num_rows, self.batch_size):
+            self.gradient_step(self._minibatch(min(self.batch_size, self.num_rows - start)))
+
+    def finish(self) -> None:
+        """The last pass, of which means over its minibatches are reported."""
+        for start in range(0, self.num_rows, self.batch_size):
+            part = self._minibatch(min(self.batch_size, self.num_rows - start))
+            self.gradient_step(part)
+            self._report(part)
+
+    def _minibatch(self, count: int) -> Rows:
+        part, names = self.batch.part(0, count), self._widths.gathered
+        sources, out = [self.rollout[n] for n in names], [part[n] for n in names]
+        gather(sources, self._order, self._cursor, out=out)
+        return part
+
+    def gradient_step(self, part: Rows) -> None:
+        """A step of policy and critic on a minibatch."""
+        obs, taken, said = part["obs"], part.taken(), self._evaluation(part)
+        share = self._share(part)
+        if self.offline is None:
+            if self.branching is not None and self.config.centre == "minibatch":
+                self.estimator.probs(part)
+            values = self.critic.predict(obs, taken)
+            self._value_error(values, part, share)
+            self.critic.backward(obs, taken)
+        else:
+            self._learn_from_the_past(self.offline, part.num_rows)
+
+        self.actor.evaluate(obs, taken, said)
+        advantage = part["advantage"]
+        if self.config.normalise == "minibatch":
+            standardize(advantage, share, out=advantage)
+        self._policy_loss(part, advantage, share, self.ent_coef, self.kl_coef)
+        self.actor.backward(obs, taken, said)
+        if self.config.kl_coef:
+            divergence, target = self.loss.columns(3), self.config.kl_target
+            adapt_coefficient(divergence, self.kl_coef, target=target, out=self.kl_coef)
+        self.optimizer.step()
+
+    def _policy_loss(
+        self, part: Rows, advantage: Buffer, share: Buffer, ent_coef: Buffer, kl_coef: Buffer
+    ) -> None:
+        """The loss of the policy, and its gradient by what the policy says."""
+        said = self._evaluation(part)
+        given = (said.log_prob, said.entropy, said.kl, part["log_prob"], advantage, share,
+                 self.clip, ent_coef, kl_coef)  # fmt: skip
+        policy_loss(*given, ratios=self.ratios, out=self.loss)
+        policy_loss.backward(*given, ratios=self.ratios, out=self.loss)
+
+    def _value_error(self, values: Buffer, part: Rows, share: Buffer) -> None:
+        """How wrong the critic is, and the gradient by what it says."""
+        target, coef, clip = part["target"], self.config.value_coef, self.config.value_clip
+        if clip is None:
+            given = values, target, share
+            value_error(*given, coef=coef, huber=False, out=self.value_loss)
+            value_error.backward(*given, coef=coef, huber=False, out=self.value_loss)
+        else:
+            held = values, target, part["value"], share
+            clipped_value_error(*held, coef=coef, clip=clip, out=self.value_loss)
+            clipped_value_error.backward(*held, coef=coef, clip=clip, out=self.value_loss)
+
+    def _learn_from_the_past(self, offline: OfflineRows, count: int) -> None:
+        """The branching critic on past rows: one step and the next value as target."""
+        past = self._past.part(0, count)
+        offline.draw(past)
+        self.estimator.next_values(past)
+        self.estimator.one_step(past)
+        self.estimator.probs(past)  # of the current policy, whatever the policy was that acted
+        row_shares(past["valid"], out=past["share"])
+        values = self.critic.predict(past["obs"], past.taken())
+        self._value_error(values, past, past["share"])
+        self.critic.backward(past["obs"], past.taken())
+
+    def _evaluation(self, part: Rows) -> Evaluation:
+        count = part.num_rows
+        if count not in self._evaluations:
+            self._evaluations[count] = Evaluation(
+                self.keys.num_members, count, self.layout.num_heads,
+                kl=bool(self.config.kl_coef), device=self.layout.device,
+            )  # fmt: skip
+        return self._evaluations[count]
+
+    def _share(self, part: Rows) -> Buffer:
+        """What each row counts in means over the rows where a transition took place."""
+        share = self._scratch("share", part.num_rows)
+        row_shares(part["valid"], out=share)
+        return share
+
+    @torch.no_grad()
+    def head_shares(self, obs: Tensor) -> Tensor | None:
+        """Shares of the credit (P, B, H) that sum to one, for observations (P, B, F).
+
+        They are those of the greedy action; None where the critic does not tell heads apart.
+        """
+        if self.branching is None:
+            return None
+        columns = {name: x.width for name, x in self.rollout.buffers.items() if "mask" not in name}
+        found = []
+        for part in obs.split(self._chunk, dim=1):
+            rows = Rows(self.keys.num_members, part.shape[1], columns, self.layout.device)
+            rows.write("obs", part)
+            found.append(self.estimator.shares(rows).tensor[:, 0].clone())
+        return self.layout.heads_in_order(torch.cat(found, dim=1))
+
+    # --- what is reported -----------------------------------------------------------------------
+
+    def _report(self, part: Rows) -> None:
+        said, share = self._evaluation(part), self._scratch("share", part.num_rows)
+        given = said.log_prob, said.entropy, part["log_prob"], share, self.clip
+        movement(*given, self.moved, ratios=self.ratios, out=self.moved)
+        for x, columns in ((self.loss, (0, 4)), (self.value_loss, (4, 3))):
+            add(self.losses.columns(*columns), x, out=self.losses.columns(*columns))
+
+    def _measure_heads(self) -> None:
+        """Each head's share of the policy gradient, over the first minibatch."""
+        part = self._minibatch(self.batch_size)
+        share = self._share(part)
+        plain = part.get("plain")
+        if self.config.normalise == "minibatch":
+            for x in (part["advantage"], plain):
+                if x is not None:
+                    standardize(x, share, out=x)
+
+        def backward(advantage: Buffer) -> None:
+            self.actor.evaluate(part["obs"], part.taken(), self._evaluation(part))
+            self._policy_loss(part, advantage, share, self._none, self._none)
+            self.actor.backward(part["obs"], part.taken(), self._evaluation(part))
+
+        self.head_gradients.measure(backward, part["advantage"], plain)
+
+    def metrics(self) -> Metrics:
+        """What the last update reports: (P,) for a member, (P, H) for its heads."""
+        steps = -(-self.num_rows // self.batch_size)
+        moved, losses = self.moved.tensor.flatten(1) / steps, self.losses.tensor.flatten(1) / steps
+        names = ("train/approx_kl", "train/clip_fraction", "train/joint_ratio")
+        found = dict(zip(names, moved[:, :3].unbind(-1), strict=True)) | {
+            "train/policy_gradient_loss": -losses[:, 1],
+            "train/entropy_loss": -losses[:, 2],
+            "train/value_loss": losses[:, 4] / (self.config.value_coef or 1.0),
+            "train/explained_variance": self.explained.tensor.flatten().clone(),
+            "train/grad_norm": self.optimizer.norm.tensor.flatten().clone(),
+        }
+        by_head = dict(
+            zip(
+                ("heads/kl", "heads/clip_fraction", "heads/entropy"),
+                moved[:, 3:].chunk(3, dim=-1),
+                strict=True,
+            )
+        )
+        by_head["heads/gradient_share"] = self.head_gradients.shares.tensor.flatten(1).clone()
+        rows = {"obs": self.rollout["obs"], "advantage": self.rollout["credit"]}
+        if self.branching is not None:
+            found["train/weighted_cosine"] = self.head_gradients.cosine.tensor.flatten().clone()
+            by_head["heads/importance"] = self.estimator.weights.tensor.flatten(1).clone()
+            rows["weight"] = self.rollout["weight"]
+        found |= {name: self.layout.heads_in_order(x) for name, x in by_head.items()}
+        if self._inspect is not None:
+            found |= self._inspect({name: x.tensor[:, 0] for name, x in rows.items()})
+        return found
+
+    # --- keeping --------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that later updates depend on, each with the member axis first."""
+        clocks = {"acts": self.acts, "updates": self.updates}
+        own = {name: clock.longs.flatten().clone() for name, clock in clocks.items()}
+        own["kl_coef"] = self.kl_coef.tensor.flatten().clone()
+        past = {} if self.offline is None else self.offline.state_dict()
+        return self.optimizer.state_dict() | own | past
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+        self.optimizer.load_state_dict(state)
+        self.kl_coef.tensor.copy_(state["kl_coef"].view(-1, 1, 1, 1))
+        for name, clock in (("acts", self.acts), ("updates", self.updates)):
+            clock.longs.copy_(state[name].view(-1, 1, 1, 1))
+        if self.offline is not None:
+            self.offline.load_state_dict(state)

@@ -1,0 +1,136 @@
+"""A chain of actors over real numbers: each network sees the state and the numbers before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from headwise.factorizations.policies import FactoredPolicy
+from headwise.heads.blueprint import Blueprint
+from headwise.ops import (
+    Buffer,
+    Draw,
+    HeadTable,
+    add,
+    copy,
+    fill,
+    in_use,
+    mode,
+    multiply,
+    rsample,
+    sample,
+)
+
+
+class ChainActor(FactoredPolicy):
+    """A network for each continuous head, through all of which gradients flow.
+
+    Numbers are their own inputs. One that an action does not use is zero to the heads behind it.
+
+    Args:
+        plan: Sizes and kinds.
+        order: The continuous heads, numbered from 0, in the order in which they are drawn.
+    """
+
+    def __init__(self, plan: Blueprint, order: Sequence[int]) -> None:
+        self._order = list(order)
+        super().__init__(plan, apart=True, which="continuous")
+        self._scratch = plan.scratch()
+        self._one = HeadTable(
+            [0], [None], [(0, 0)], kind=plan.kind, state_std=True, log_std=plan.log_std,
+            device=plan.device,
+        )  # fmt: skip
+        self._links: dict[int, list[Draw]] = {}
+
+    def leaves(self) -> list[int]:
+        """Widths of the networks' inputs."""
+        return [self.plan.features, len(self._order)]
+
+    def sees(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:
+        """All features, and the numbers drawn before."""
+        heads = range(len(self._order))
+        before = [self._order[: self._order.index(head)] for head in heads]
+        own = [[(earlier, 1) for earlier in sorted(some)] for some in before]
+        return [[[(0, self.plan.features)]] * len(own), own]
+
+    def sample(
+        self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Sequence[Buffer]
+    ) -> None:
+        """Draws number after number: raw actions, unit actions and log-probabilities."""
+        for head, y in self._unroll(x, out[1]):
+            own = [buffer.columns(head) for buffer in out]
+            sample(y, None, uniform.columns(head), None, table=self._one, out=own)
+        if self.table.is_conditional:
+            multiply(out[2], self._use(x.num_rows), out=out[2])
+
+    def mode(self, x: Buffer, mask: Buffer | None, out: Sequence[Buffer]) -> None:
+        """The mode of number after number."""
+        for head, y in self._unroll(x, out[1]):
+            own = [buffer.columns(head) for buffer in out]
+            mode(y, None, None, table=self._one, out=own)
+
+    def rsample(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
+        """Draws number after number, with minus the log-density of each that is in use."""
+        links = self._links_of(out)
+        for head, y in self._unroll(x, out.unit):
+            rsample(y, None, uniform.columns(head), None, table=self._one, out=links[head])
+        if out.activity is not None:
+            use = self._use(x.num_rows)
+            multiply(self._entropy(x.num_rows), use, out=out.entropy)
+            copy(use, out=out.activity)
+
+    def rsample_backward(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
+        """From the last number to the first: each adds to the gradients of those before it."""
+        rows, links, seen = x.num_rows, self._links_of(out), self._seen(out.unit)
+        if self.table.is_conditional:
+            multiply.backward(self._entropy(rows), self._use(rows), out=out.entropy)
+            fill(seen.slope, 0.0)
+        for head in reversed(self._order):
+            if self.table.is_conditional:
+                by_use = self._scratch("by use", rows)
+                own = out.unit.slope.columns(head)
+                multiply(seen.slope.columns(head), self._use(rows).columns(head), out=by_use)
+                add(own, by_use, out=own)
+            y = self.net.rows(rows).copies(head)
+            rsample.backward(y, None, uniform.columns(head), None, table=self._one, out=links[head])
+            self.net.backward([x, seen], [head], add=True)
+
+    # --- the pieces -----------------------------------------------------------------------------
+
+    def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[tuple[int, Buffer]]:
+        """The heads in order, with what their networks say; each must be drawn before the next."""
+        seen, rows = self._seen(unit), x.num_rows
+        for head in self._order:
+            self.net.forward([x, seen], [head])
+            yield head, self.net.rows(rows).copies(head)
+            if self.table.is_conditional:
+                in_use(unit, table=self.table, out=self._use(rows))
+                own = unit.columns(head), self._use(rows).columns(head)
+                multiply(*own, out=seen.columns(head))
+
+    def _seen(self, unit: Buffer) -> Buffer:
+        """The numbers as networks see them."""
+        if not self.table.is_conditional:
+            return unit
+        return self._scratch("seen", unit.num_rows, len(self._order))
+
+    def _use(self, rows: int) -> Buffer:
+        return self._scratch("use", rows, len(self._order), gradient=False)
+
+    def _entropy(self, rows: int) -> Buffer:
+        """Minus the log-density of each number, in use or not."""
+        return self._scratch("entropy", rows, len(self._order))
+
+    def _links_of(self, out: Draw) -> list[Draw]:
+        """What is drawn, number by number."""
+        if id(out) not in self._links:
+            entropy, rows = out.entropy, out.unit.num_rows
+            if self.table.is_conditional:
+                entropy = self._entropy(rows)
+            self._links[id(out)] = [
+                Draw(
+                    self._one, out.unit.members, rows, unit=out.unit.columns(head),
+                    entropy=entropy.columns(head), device=out.unit.device,
+                )
+                for head in range(len(self._order))
+            ]  # fmt: skip
+        return self._links[id(out)]

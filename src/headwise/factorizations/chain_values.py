@@ -1,0 +1,186 @@
+"""Auto-regressive values: V, and advantages of each head given the heads before it.
+
+Advantages are centered for the prefix given: A_h = M_h - M_(h-1), where M_h is the best that the
+remaining heads can do. The sum telescopes to Q - max Q, so the form can represent any Q, and
+choosing the best head by head gives the best joint action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from headwise.factorizations.policies import starts
+from headwise.factorizations.values import HeadValues
+from headwise.heads.action_value import Soft
+from headwise.heads.blueprint import Blueprint
+from headwise.ops import (
+    Buffer,
+    Embedding,
+    HeadTable,
+    Layer,
+    advantages,
+    boltzmann,
+    embed,
+    greedy,
+    soft_value,
+    total,
+)
+
+
+class ChainValue(HeadValues):
+    """V(s), and an advantage network for each discrete head given the heads before it.
+
+    Real numbers of an action are inputs of all of them. The soft value is taken along one prefix
+    drawn from the first copy, with the exact expectation inside each head.
+
+    Args:
+        plan: Sizes and kinds.
+        order: The discrete heads in the order in which they are chosen.
+        copies: Networks of the same kind that see the same, such as twins (N).
+    """
+
+    def __init__(self, plan: Blueprint, order: Sequence[int], *, copies: int = 1) -> None:
+        super().__init__(plan, copies=copies, num_values=1)
+        layout, heads, self._order = plan.layout, self.num_discrete, list(order)
+        places = [(head, 0) for head in range(heads)]
+        self.table = layout.table(places, "discrete", conditional=False, stack=heads)
+        self.embedding = Embedding(self.table, layout.ordered, order)
+        self._single = [HeadTable([n], [None], [(0, 0)], device=plan.device) for n in layout.sizes]
+        self._starts = starts(layout.sizes)
+        before = [self.embedding.first[head] for head in range(heads)]
+        layers = [*plan.encoder(plan.gain), Layer(plan.branch_width, "tanh", plan.gain)]
+        self._state = plan.network(self.leaves, [*layers, Layer(1)], copies=copies)
+        self._each = plan.network(
+            [*self.leaves, self.embedding.size],
+            [*layers, Layer(self.table.widest)],
+            copies=copies * heads,
+            sees=[
+                *([[(0, width)]] * copies * heads for width in self.leaves),
+                [[(0, n)] if n else [] for n in before] * copies,
+            ],
+        )
+        self.parts += [self._state, self._each]
+
+    # --- what is learned ------------------------------------------------------------------------
+
+    def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
+        """V plus the advantages along the options taken, (P, N, B, 1)."""
+        value, y = self._along(x, action)
+        best, chosen, q = self._room(x.num_rows)
+        greedy(y, mask, table=self.table, out=best)
+        advantages(y, *self._taken(action, best), table=self.table, out=chosen)
+        total(value, chosen, adds_up=True, out=q)
+        return q
+
+    def backward(
+        self, x: Buffer, action: Buffer, mask: Buffer | None, *, weights: bool = True
+    ) -> None:
+        """From the gradient of what was predicted to those of parameters and of the action."""
+        value, y = self._state.rows(x.num_rows), self._each.rows(x.num_rows)
+        best, chosen, q = self._room(x.num_rows)
+        total.backward(value, chosen, adds_up=True, out=q)
+        advantages.backward(y, *self._taken(action, best), table=self.table, out=chosen)
+        self._networks_back(x, action, weights=weights)
+
+    # --- what is chosen -------------------------------------------------------------------------
+
+    def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
+        """Writes the best option of head after head into actions."""
+        for head, y, allowed in self._unroll(x, action, mask):
+            greedy(y, allowed, table=self._single[head], out=action.columns(head))
+
+    def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
+        """V: the advantages of the best options are zero."""
+        return self._state.forward([x])
+
+    def draw(
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer, mask: Buffer | None
+    ) -> None:
+        """Writes option after option into actions, each drawn from the first copy's softmax."""
+        entropy = self._scratch("entropy drawn", x.num_rows)
+        for head, y, allowed in self._unroll(x, action, mask):
+            given = None, alpha.columns(head), uniform.columns(head), allowed
+            out = [action.columns(head), entropy]
+            boltzmann(y, *given, table=self._single[head], out=out)
+
+    def _unroll(
+        self, x: Buffer, action: Buffer, mask: Buffer | None
+    ) -> Iterator[tuple[int, Buffer, Buffer | None]]:
+        """The heads in order, with advantages by the first copy and what is allowed.
+
+        What came before must be in the action by then.
+        """
+        for head in self._order:
+            self._each.forward(self._embedded(x, action), [head])
+            y, options = self._each.rows(x.num_rows).copies(head), self.layout.sizes[head]
+            yield head, y, mask and mask.columns(self._starts[head], options)
+
+    # --- soft values ----------------------------------------------------------------------------
+
+    def soft(
+        self,
+        x: Buffer,
+        action: Buffer,
+        alpha: Buffer,
+        uniform: Buffer | None,
+        mask: Buffer | None,
+    ) -> Soft:
+        """The soft value along options that are drawn, and written into actions."""
+        assert uniform is not None
+        self.draw(x, action, alpha, uniform, mask)
+        value, y = self._along(x, action)
+        soft, entropy = self._soft_room(x.num_rows)
+        given = value, y, *self._soft_given(action, alpha, mask)
+        out = [soft, entropy]
+        soft_value(*given, table=self.table, adds_up=True, plain=False, out=out)
+        return Soft(soft, entropy, self.use_room(action))
+
+    def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
+        """From the gradient of the soft value to that of the real numbers of actions."""
+        given = (self._state.rows(x.num_rows), self._each.rows(x.num_rows),
+                 *self._soft_given(action, alpha, mask))  # fmt: skip
+        out = list(self._soft_room(x.num_rows))
+        soft_value.backward(*given, table=self.table, adds_up=True, plain=False, out=out)
+        self._networks_back(x, action, weights=False)
+
+    def _soft_given(
+        self, action: Buffer, alpha: Buffer, mask: Buffer | None
+    ) -> tuple[Buffer, Buffer | None, Buffer | None]:
+        use = self.use_room(action)
+        return self.options(alpha), mask, use and self.options(use)
+
+    def _soft_room(self, rows: int) -> tuple[Buffer, Buffer]:
+        entropy = self._scratch("entropy", rows, self.num_discrete, gradient=False)
+        return self.room("soft", rows), entropy
+
+    # --- networks -------------------------------------------------------------------------------
+
+    def _along(self, x: Buffer, action: Buffer) -> tuple[Buffer, Buffer]:
+        """V (P, N, B, 1), and advantages (P, N * D, B, K) for the prefixes that actions give."""
+        value = self._state.forward(self.inputs(x, action))
+        return value, self._each.forward(self._embedded(x, action))
+
+    def _networks_back(self, x: Buffer, action: Buffer, *, weights: bool) -> None:
+        self._state.backward(self.inputs(x, action), weights=weights)
+        self._each.backward(self._seen(x, action), weights=weights, add=True)
+
+    def _embedded(self, x: Buffer, action: Buffer) -> list[Buffer]:
+        """What advantage networks see, with the prefixes that actions give."""
+        seen, use = self._seen(x, action), self.use(action)
+        options = self.options(action), None, use and self.options(use)
+        embed(*options, embedding=self.embedding, out=seen[-1])
+        return seen
+
+    def _seen(self, x: Buffer, action: Buffer) -> list[Buffer]:
+        prefix = self._scratch("prefix", x.num_rows, self.embedding.size, gradient=False)
+        return [*self.inputs(x, action), prefix]
+
+    def _taken(self, action: Buffer, best: Buffer) -> tuple[Buffer, Buffer, None, Buffer | None]:
+        """Whose advantages count: the options taken, beside the best, where heads are in use."""
+        use = self.use_room(action)
+        return self.options(action), best, None, use and self.options(use)
+
+    def _room(self, rows: int) -> tuple[Buffer, Buffer, Buffer]:
+        """Room for the best options, centered advantages and values."""
+        best = self.by_head("best", rows, gradient=False)
+        return best, self.by_head("advantage", rows), self.room("q", rows)

@@ -1,0 +1,217 @@
+"""Critics for policy gradients: a plain value, and the branching critic of VDN-PPO and PPO-MIX."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from headwise.checks import checked_count
+from headwise.factorizations.policies import starts
+from headwise.nets.dueling import Dueling
+from headwise.heads.blueprint import Blueprint, Part, Taken
+from headwise.heads.layout import Layout
+from headwise.ops import (
+    Buffer,
+    HeadTable,
+    Layer,
+    When,
+    advantages,
+    copy,
+    fill,
+    heads_last,
+    mix,
+    mix_gradient,
+    operation,
+    total,
+)
+from headwise.ops.distributions import Distribution
+
+
+class ValueCritic:
+    """V(s): the value path of the branching critic, so that all critics have equal capacity.
+
+    Args:
+        plan: Sizes and kinds.
+        num_values: Networks, one for each head where heads have their own.
+    """
+
+    def __init__(self, plan: Blueprint, num_values: int = 1) -> None:
+        self.num_values = num_values
+        layers = plan.encoder(plan.gain)
+        if plan.branch_width:
+            layers.append(Layer(plan.branch_width, "tanh", plan.gain))
+        self._net = plan.network([plan.features], [*layers, Layer(1)], copies=num_values)
+        self.parts: list[Part] = [self._net]
+        self._scratch = plan.scratch()
+
+    def value(self, x: Buffer) -> Buffer:
+        """V, (P, 1, B, G)."""
+        values = self._net.forward([x])
+        if self.num_values == 1:
+            return values
+        columns = self._scratch("value", x.num_rows, self.num_values)
+        heads_last(values, out=columns)
+        return columns
+
+    def predict(self, x: Buffer, taken: Taken) -> Buffer:
+        """V: what is regressed on the return."""
+        return self.value(x)
+
+    def backward(self, x: Buffer, taken: Taken) -> None:
+        """From the gradient of the last prediction to those of the parameters."""
+        if self.num_values > 1:
+            columns = self._scratch("value", x.num_rows, self.num_values)
+            heads_last.backward(self._net.rows(x.num_rows), out=columns)
+        self._net.backward([x])
+
+
+class BranchingCritic:
+    """Q(s, a) = V(s) + sum of A_h(s, a_h), each with mean zero under the policy.
+
+    A continuous head is cut into equally wide bins; its advantage is constant on each.
+
+    Args:
+        plan: Sizes and kinds.
+        num_bins: Bins of each continuous head.
+    """
+
+    num_values = 1
+
+    def __init__(self, plan: Blueprint, num_bins: int) -> None:
+        checked_count("branch_width of a branching critic", plan.branch_width)
+        self.num_bins = num_bins
+        self.table = binned(plan.layout, num_bins)
+        self.net = Dueling(plan, [plan.features], self.table.total)
+        self.parts: list[Part] = [*self.net.parts]
+        self._scratch = plan.scratch()
+
+    def value(self, x: Buffer) -> Buffer:
+        """V, (P, 1, B, 1)."""
+        return self.net.value([x])
+
+    def predict(self, x: Buffer, taken: Taken) -> Buffer:
+        """Q of the actions taken, (P, 1, B, 1)."""
+        value, y, _ = self.net.forward([x])
+        q = self._scratch("q", x.num_rows)
+        total(value, self.chosen(y, taken), adds_up=True, out=q)
+        return q
+
+    def backward(self, x: Buffer, taken: Taken) -> None:
+        """From the gradient of the last prediction to those of the parameters."""
+        value, y = self.net.rows(x.num_rows)
+        chosen, q = self._advantage(x.num_rows), self._scratch("q", x.num_rows)
+        total.backward(value, chosen, adds_up=True, out=q)
+        self._back_to_advantages(y, chosen, taken)
+        self.net.backward([x])
+
+    def chosen(self, y: Buffer, taken: Taken) -> Buffer:
+        """The centered advantages of the options taken, (P, 1, B, H)."""
+        chosen = self._advantage(y.num_rows)
+        advantages(y, taken.option, None, taken.probs, taken.in_use, table=self.table, out=chosen)
+        return chosen
+
+    def slope(self, x: Buffer, chosen: Buffer | None) -> Buffer | None:
+        """How much advantages count in Q, at those chosen or at zero; None: all count in full."""
+        return None
+
+    def mixture_weights(self, x: Buffer) -> Buffer | None:
+        """Of a mixer at given states, if there is one."""
+        return None
+
+    def _advantage(self, rows: int) -> Buffer:
+        return self._scratch("advantage", rows, self.table.num_heads)
+
+    def _back_to_advantages(self, y: Buffer, chosen: Buffer, taken: Taken) -> None:
+        advantages.backward(
+            y, taken.option, None, taken.probs, taken.in_use, table=self.table, out=chosen
+        )
+
+
+class MixingCritic(BranchingCritic):
+    """Q(s, a) = V(s) + f(A_1 ... A_H | s), increasing in each advantage.
+
+    Args:
+        plan: Sizes and kinds.
+        num_bins: Bins of each continuous head.
+        width: Hidden units of the mixer.
+    """
+
+    def __init__(self, plan: Blueprint, num_bins: int, width: int) -> None:
+        super().__init__(plan, num_bins)
+        heads = self.table.num_heads
+        layer = Layer((heads + 1) * width, parts=(heads * width, width))
+        self._mixer = plan.network([plan.features], [layer])
+        self.parts.append(self._mixer)
+
+    def predict(self, x: Buffer, taken: Taken) -> Buffer:
+        """Q of the actions taken, (P, 1, B, 1)."""
+        value, y, _ = self.net.forward([x])
+        q = self._scratch("q", x.num_rows)
+        mix(value, self.chosen(y, taken), self._mixer.forward([x]), out=q)
+        return q
+
+    def backward(self, x: Buffer, taken: Taken) -> None:
+        """From the gradient of the last prediction to those of the parameters."""
+        value, y = self.net.rows(x.num_rows)
+        chosen, q = self._advantage(x.num_rows), self._scratch("q", x.num_rows)
+        mix.backward(value, chosen, self._mixer.rows(x.num_rows), out=q)
+        self._back_to_advantages(y, chosen, taken)
+        self._mixer.backward([x])
+        self.net.backward([x])
+
+    def slope(self, x: Buffer, chosen: Buffer | None) -> Buffer:
+        """How much advantages count in Q, at those chosen or at zero."""
+        at = self._scratch("at", x.num_rows, self.table.num_heads)
+        fill(at, 0.0) if chosen is None else copy(chosen, out=at)
+        slope = self._scratch("slope", x.num_rows, self.table.num_heads)
+        mix_gradient(at, self._mixer.forward([x]), out=slope)
+        return slope
+
+    def mixture_weights(self, x: Buffer) -> Buffer:
+        """Of the mixer at given states."""
+        return self._mixer.forward([x])
+
+
+def binned(layout: Layout, num_bins: int) -> HeadTable:
+    """The heads of a layout with continuous ones cut into bins, their options side by side."""
+    sizes = [n or num_bins for n in layout.options]
+    conditions = [
+        c if c is None or layout.options[c.head] else _on_bins(c, num_bins)
+        for c in layout.conditions
+    ]
+    places = [(0, first) for first in starts(sizes)]
+    return HeadTable(sizes, conditions, places, device=layout.device)
+
+
+def _on_bins(condition: When, num_bins: int) -> When | None:
+    """A condition on a number as one on its bins: those whose center meets it, or none if none."""
+
+    def first_above(edge: float) -> float:
+        return math.ceil((edge + 1.0) * num_bins / 2.0 - 0.5) if math.isfinite(edge) else edge
+
+    low, high = first_above(condition.low), first_above(condition.high)
+    return When(condition.head, low, high) if low < high else None
+
+
+@operation(compiled=False)
+def critic_options(unit: Tensor, *, table: HeadTable, bins: int) -> Tensor:
+    """Actions in unit form as options of a branching critic, (P, 1, B, H)."""
+    discrete, numbers = table.split(unit)
+    cut = ((numbers + 1.0) * (0.5 * bins)).floor().clamp(0.0, bins - 1.0)
+    return torch.cat([discrete, cut], dim=-1)
+
+
+@operation(compiled=False)
+def option_probs(
+    y: Tensor, free: Tensor | None, mask: Tensor | None, *, table: HeadTable, bins: int
+) -> Tensor:
+    """How likely a policy is to choose each option of a branching critic, (P, 1, B, total)."""
+    heads = Distribution(table, y.detach(), None if free is None else free.detach(), mask)
+    parts = []
+    if heads.log_probs is not None:
+        parts.append(table.flatten(heads.log_probs.exp()))
+    if table.continuous:
+        parts.append(heads.bin_probs(bins).flatten(-2))
+    return torch.cat(parts, dim=-1)

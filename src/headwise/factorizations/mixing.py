@@ -1,0 +1,189 @@
+"""Monotonic mixing: Q = V + f(A_1 ... A_H), increasing in each centered advantage."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from headwise.factorizations.values import BranchingValue
+from headwise.heads.action_value import Soft
+from headwise.heads.blueprint import Blueprint
+from headwise.ops import (
+    Buffer,
+    Embedding,
+    Layer,
+    add,
+    boltzmann,
+    copy,
+    embed,
+    entropy_bonus,
+    mix,
+    mix_gradient,
+    weigh,
+)
+
+MixerKind: TypeAlias = Literal["paper", "qplex"]
+
+
+class MixedValue(BranchingValue):
+    """V and advantages in a mixer, whose weights see what both are made of, without its gradient.
+
+    As a policy each head is a softmax of what its advantages contribute, which is as much as the
+    mixture's slope at zero says.
+
+    Args:
+        plan: Sizes and kinds.
+        width: Hidden units of the mixer.
+        copies: Networks of the same kind that see the same, such as twins (N).
+    """
+
+    def __init__(self, plan: Blueprint, width: int, *, copies: int = 1) -> None:
+        super().__init__(plan, copies=copies)
+        self._state_width, heads = 2 * plan.branch_width, self.num_discrete
+        layer = Layer((heads + 1) * width, parts=(heads * width, width))
+        self._mixer = plan.network([self._state_width], [layer], copies=copies)
+        self.parts.append(self._mixer)
+
+    def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
+        """V plus the mixture of the advantages of the options taken, (P, N, B, 1)."""
+        value, y, features = self.net.forward(self.inputs(x, action))
+        q, chosen = self.room("q", x.num_rows), self.chosen(y, action, mask)
+        mix(value, chosen, self._mixer.forward([self._held(features)]), out=q)
+        return q
+
+    def backward(
+        self, x: Buffer, action: Buffer, mask: Buffer | None, *, weights: bool = True
+    ) -> None:
+        """From the gradient of what was predicted to those of parameters and of the action."""
+        self._back_from_mixture(x, action, self.by_head("advantage", x.num_rows))
+        self.back_to_advantages(self.net.rows(x.num_rows)[1], action)
+        if weights:
+            self._mixer.backward([self._state(x.num_rows)])
+        self.net.backward(self.inputs(x, action), weights=weights)
+
+    def draw(
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer, mask: Buffer | None
+    ) -> None:
+        """Writes options drawn from the first copy's softmax into actions."""
+        _, y, features = self.net.forward(self.inputs(x, action), self._first)
+        slope = self._slope(self._mixer.forward([self._held(features)], self._first))
+        out = [self.options(action), self._scratch("entropy drawn", x.num_rows, self.num_discrete)]
+        given = slope.copies(0), self.options(alpha), self.options(uniform), mask
+        boltzmann(y.copies(0), *given, table=self.table, out=out)
+
+    def soft(
+        self,
+        x: Buffer,
+        action: Buffer,
+        alpha: Buffer,
+        uniform: Buffer | None,
+        mask: Buffer | None,
+    ) -> Soft:
+        """The value of options drawn from each copy's own softmax, and what entropies are worth.
+
+        Options are drawn, so what a change of their chances does to the mixture has no gradient. It
+        would cancel that of their entropies, which may not have one either.
+        """
+        assert uniform is not None
+        rows = x.num_rows
+        value, y, features = self.net.forward(self.inputs(x, action))
+        weights = self._mixer.forward([self._held(features)])
+        drawn, entropy, bonus, use = self._drawn(action)
+        given = self._slope(weights), self.options(alpha), self.options(uniform), mask
+        out = [self.options(drawn), entropy, *([] if use is None else [use])]
+        if use is not None and self.num_continuous:
+            numbers = self.num_discrete, self.num_continuous
+            copy(action.columns(*numbers), out=drawn.columns(*numbers))
+        boltzmann(y, *given, table=self.soft_table, out=out)
+        q, soft = self.room("q", rows), self.room("soft", rows)
+        mix(value, self.chosen(y, drawn, mask), weights, out=q)
+        entropy_bonus(entropy, self.options(alpha), None, adds_up=True, out=bonus)
+        add(q, bonus, out=soft)
+        return Soft(soft, entropy.copies(0), None if use is None else use.copies(0))
+
+    def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
+        """From the gradient of the soft value to that of the real numbers of actions."""
+        drawn, _, bonus, _ = self._drawn(action)
+        rows = x.num_rows
+        add.backward(self.room("q", rows), bonus, out=self.room("soft", rows))
+        self._back_from_mixture(x, action, self.by_head("advantage", rows))
+        self.back_to_advantages(self.net.rows(rows)[1], drawn)
+        self.net.backward(self.inputs(x, action), weights=False)
+
+    # --- the pieces -----------------------------------------------------------------------------
+
+    def _back_from_mixture(self, x: Buffer, action: Buffer, chosen: Buffer) -> None:
+        value, _ = self.net.rows(x.num_rows)
+        weights = self._mixer.rows(x.num_rows)
+        mix.backward(value, chosen, weights, out=self.room("q", x.num_rows))
+
+    def _drawn(self, action: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer | None]:
+        """Actions with options that each copy draws, entropies, their worth, and use."""
+        rows, heads = action.num_rows, action.width
+        drawn = self._scratch("drawn", rows, heads, copies=self.copies, gradient=False)
+        entropy = self.by_head("entropy", rows, gradient=False)
+        bonus = self._scratch("bonus", rows, copies=self.copies, gradient=False)
+        use = None
+        if self.soft_table.is_conditional:
+            use = self._scratch("chance of use", rows, heads, copies=self.copies, gradient=False)
+        return drawn, entropy, bonus, use
+
+    def _state(self, rows: int) -> Buffer:
+        return self._scratch("state", rows, self._state_width, copies=self.copies, gradient=False)
+
+    def _held(self, features: Buffer) -> Buffer:
+        """What V and advantages are made of, as constants."""
+        state = self._state(features.num_rows)
+        copy(features, out=state)
+        return state
+
+    def _slope(self, weights: Buffer) -> Buffer:
+        """What advantages count where all are zero, (P, N, B, D)."""
+        slope = self.by_head("slope", weights.num_rows, gradient=False)
+        mix_gradient(self.by_head("zero", weights.num_rows, gradient=False), weights, out=slope)
+        return slope
+
+
+class WeighedValue(BranchingValue):
+    """V plus advantages times positive weights, which see the action as well: QPLEX's own mixer.
+
+    Args:
+        plan: Sizes and kinds.
+        width: Hidden units of the network that weights come from.
+    """
+
+    def __init__(self, plan: Blueprint, width: int) -> None:
+        super().__init__(plan)
+        self._state_width = 2 * plan.branch_width
+        self._embedding = Embedding(self.table, [False] * self.num_discrete)
+        self._mixer = plan.network(
+            [self._state_width, self._embedding.size],
+            [Layer(width, "relu"), Layer(self.num_discrete)],
+        )
+        self.parts.append(self._mixer)
+
+    def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
+        """V plus the weighted advantages of the options taken, (P, 1, B, 1)."""
+        value, y, features = self.net.forward([x])
+        q, chosen = self.room("q", x.num_rows), self.chosen(y, action, mask)
+        state, options = self._seen(x.num_rows)
+        copy(features, out=state)
+        embed(action, None, self.use_room(action), embedding=self._embedding, out=options)
+        weigh(value, chosen, self._mixer.forward([state, options]), out=q)
+        return q
+
+    def backward(
+        self, x: Buffer, action: Buffer, mask: Buffer | None, *, weights: bool = True
+    ) -> None:
+        """From the gradient of what was predicted to those of parameters."""
+        rows = x.num_rows
+        (value, y), chosen = self.net.rows(rows), self.by_head("advantage", rows)
+        weigh.backward(value, chosen, self._mixer.rows(rows), out=self.room("q", rows))
+        self.back_to_advantages(y, action)
+        if weights:
+            self._mixer.backward(self._seen(rows))
+        self.net.backward([x], weights=weights)
+
+    def _seen(self, rows: int) -> list[Buffer]:
+        """What weights depend on: what V and advantages are made of as constants, and options."""
+        widths = {"state": self._state_width, "options": self._embedding.size}
+        return [self._scratch(name, rows, w, gradient=False) for name, w in widths.items()]

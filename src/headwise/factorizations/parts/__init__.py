@@ -1,1 +1,0 @@
-"""What factorizations are built of: heads, ranges, critics, values and how they are laid out."""

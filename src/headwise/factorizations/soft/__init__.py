@@ -1,1 +1,0 @@
-"""Soft values: what SAC learns with, for each factorization."""

@@ -1,0 +1,254 @@
+"""Values over discrete heads: what all of them share, and V with advantages beside it.
+
+Because the advantage of every head's best option is zero, the value of the greedy joint action is V
+whatever the mixing, and each head's own maximum is the joint maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from headwise.nets.dueling import Dueling
+from headwise.heads.action_value import Soft
+from headwise.heads.blueprint import Blueprint, Part
+from headwise.ops import (
+    Buffer,
+    HeadTable,
+    advantages,
+    boltzmann,
+    greedy,
+    heads_last,
+    in_use,
+    scaled_log_policy,
+    soft_value,
+    total,
+)
+
+Room: TypeAlias = Callable[[str, int], Buffer]
+"""Where values of so many rows go, by name."""
+
+
+class HeadValues:
+    """What values over discrete heads share: the columns of an action, and where values go.
+
+    Args:
+        plan: Sizes and kinds.
+        copies: Networks of the same kind that see the same, such as twins (N).
+        num_values: Values of an action (G).
+        apart: Whether every head is a learner of its own: it has networks of its own, sees no other
+            head and does not ask whether it is in use.
+        room: Where values go, (P, N, B, G); None makes room for them.
+    """
+
+    def __init__(
+        self,
+        plan: Blueprint,
+        *,
+        copies: int,
+        num_values: int,
+        apart: bool = False,
+        room: Room | None = None,
+    ) -> None:
+        self.layout = layout = plan.layout
+        self.copies, self.num_values, self.apart = copies, num_values, apart
+        self.num_discrete = layout.num_discrete
+        self.num_continuous = 0 if apart else layout.num_continuous
+        self.leaves = [plan.features, *([self.num_continuous] if self.num_continuous else [])]
+        """Widths of what networks see."""
+        self.stack = self.num_discrete if apart else 1
+        """Networks of a copy."""
+        self.parts: list[Part] = []
+        self._scratch = plan.scratch()
+        self.room: Room = room or self._make_room
+        self._conditions: HeadTable | None = None
+        if layout.is_conditional and not apart:
+            self._conditions = layout.table([(0, 0)] * layout.num_heads)
+
+    def inputs(self, x: Buffer, action: Buffer) -> list[Buffer]:
+        """What networks see: states, and the real numbers of actions."""
+        if not self.num_continuous:
+            return [x]
+        return [x, action.columns(self.num_discrete, self.num_continuous)]
+
+    def options(self, action: Buffer) -> Buffer:
+        """The options of actions, (P, 1, B, D)."""
+        return action.columns(0, self.num_discrete)
+
+    def use(self, action: Buffer) -> Buffer | None:
+        """Which heads actions use, (P, 1 or N, B, H); None: all of them, or nobody asks."""
+        use = self.use_room(action)
+        if use is not None and self._conditions is not None:
+            in_use(action, table=self._conditions, out=use)
+        return use
+
+    def use_room(self, action: Buffer) -> Buffer | None:
+        """Where `use` has written."""
+        if self._conditions is None:
+            return None
+        rows, heads = action.num_rows, action.width
+        return self._scratch("use", rows, heads, copies=action.num_copies, gradient=False)
+
+    def by_head(self, name: str, rows: int, *, gradient: bool = True) -> Buffer:
+        """Room for a number of each discrete head, (P, N, B, D)."""
+        return self._scratch(name, rows, self.num_discrete, copies=self.copies, gradient=gradient)
+
+    def _make_room(self, name: str, rows: int) -> Buffer:
+        return self._scratch(name, rows, self.num_values, copies=self.copies)
+
+    def tables(self, plan: Blueprint) -> tuple[HeadTable, HeadTable]:
+        """The discrete heads, where networks have them; and with what is known of their use.
+
+        In the second, heads have their conditions, and continuous heads that options put in use
+        come behind them.
+        """
+        places = plan.layout.side_by_side()
+        if self.apart:
+            places = [(head, 0) for head in range(self.num_discrete)]
+        table = plan.layout.table(places, "discrete", conditional=False, stack=self.stack)
+        if self._conditions is None:
+            return table, table
+        return table, plan.layout.table([*places, *[(0, 0)] * self.num_continuous])
+
+
+class BranchingValue(HeadValues):
+    """Q = V + A_1 + ... + A_H, or V + A_h for each head: a dueling network for all heads, or each.
+
+    As a policy each head is a softmax of its advantages.
+
+    Args:
+        plan: Sizes and kinds.
+        copies: Networks of the same kind that see the same, such as twins (N).
+        adds_up: Whether advantages are added up to one value.
+        apart: Whether every head is a learner of its own.
+        room: Where values go, (P, N, B, G); None makes room for them.
+    """
+
+    def __init__(
+        self,
+        plan: Blueprint,
+        *,
+        copies: int = 1,
+        adds_up: bool = True,
+        apart: bool = False,
+        room: Room | None = None,
+    ) -> None:
+        count = 1 if adds_up else plan.layout.num_discrete
+        super().__init__(plan, copies=copies, num_values=count, apart=apart, room=room)
+        self.adds_up = adds_up
+        self.table, self.soft_table = self.tables(plan)
+        width = self.table.widest if apart else self.table.total
+        self.net = Dueling(plan, self.leaves, width, copies * self.stack)
+        self.parts += self.net.parts
+        self._first = list(range(self.stack))
+
+    # --- what is learned ------------------------------------------------------------------------
+
+    def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
+        """V plus the centered advantages of the options taken, (P, N, B, G)."""
+        value, y, _ = self.net.forward(self.inputs(x, action))
+        q = self.room("q", x.num_rows)
+        total(value, self.chosen(y, action, mask), adds_up=self.adds_up, out=q)
+        return q
+
+    def backward(
+        self, x: Buffer, action: Buffer, mask: Buffer | None, *, weights: bool = True
+    ) -> None:
+        """From the gradient of what was predicted to those of parameters and of the action."""
+        value, y = self.net.rows(x.num_rows)
+        chosen, q = self.by_head("advantage", x.num_rows), self.room("q", x.num_rows)
+        total.backward(value, chosen, adds_up=self.adds_up, out=q)
+        self.back_to_advantages(y, action)
+        self.net.backward(self.inputs(x, action), weights=weights)
+
+    def chosen(self, y: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
+        """The centered advantages of the options taken, (P, N, B, D); zero where not in use."""
+        best, chosen = self._best(y.num_rows), self.by_head("advantage", y.num_rows)
+        greedy(y, mask, table=self.table, out=best)
+        use = self.use(action)
+        given = self.options(action), best, None, use and self.options(use)
+        advantages(y, *given, table=self.table, out=chosen)
+        return chosen
+
+    def back_to_advantages(self, y: Buffer, action: Buffer) -> None:
+        """From the gradient of `chosen` to that of all advantages."""
+        best, chosen = self._best(y.num_rows), self.by_head("advantage", y.num_rows)
+        use = self.use_room(action)
+        given = self.options(action), best, None, use and self.options(use)
+        advantages.backward(y, *given, table=self.table, out=chosen)
+
+    # --- what is chosen -------------------------------------------------------------------------
+
+    def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
+        """Writes the first copy's best options into actions whose real numbers are given."""
+        y = self.first_advantages(self.inputs(x, action))
+        greedy(y, mask, table=self.table, out=self.options(action))
+
+    def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
+        """V, (P, N, B, 1), or each head's own, (P, N, B, D): the advantage of the best is zero."""
+        value = self.net.value([x])
+        if not self.apart:
+            return value
+        columns = self.room("greedy value", x.num_rows)
+        heads_last(value, out=columns)
+        return columns
+
+    def draw(
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer, mask: Buffer | None
+    ) -> None:
+        """Writes options drawn from the first copy's softmax into actions."""
+        y = self.first_advantages(self.inputs(x, action))
+        out = [self.options(action), self._scratch("entropy drawn", x.num_rows, self.num_discrete)]
+        given = None, self.options(alpha), self.options(uniform), mask
+        boltzmann(y, *given, table=self.table, out=out)
+
+    def first_advantages(self, x: list[Buffer]) -> Buffer:
+        """Advantages of all options by the first copy."""
+        if self.copies == 1:
+            return self.net.advantages(x)
+        return self.net.advantages(x, self._first).copies(0, self.stack)
+
+    # --- soft values ----------------------------------------------------------------------------
+
+    def soft(
+        self,
+        x: Buffer,
+        action: Buffer,
+        alpha: Buffer,
+        uniform: Buffer | None,
+        mask: Buffer | None,
+    ) -> Soft:
+        """V plus what options are expected to bring, in closed form, with their entropies."""
+        value, y, _ = self.net.forward(self.inputs(x, action))
+        soft = self._soft_room(x.num_rows)
+        out = [x for x in soft if x is not None]
+        given = value, y, self.options(alpha), mask, None
+        soft_value(*given, table=self.soft_table, adds_up=self.adds_up, plain=False, out=out)
+        return soft
+
+    def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
+        """From the gradients of soft value and use to that of the real numbers of actions."""
+        value, y = self.net.rows(x.num_rows)
+        out = [x for x in self._soft_room(x.num_rows) if x is not None]
+        given = value, y, self.options(alpha), mask, None
+        settings = {"table": self.soft_table, "adds_up": self.adds_up, "plain": False}
+        soft_value.backward(*given, **settings, out=out)
+        self.net.backward(self.inputs(x, action), weights=False)
+
+    def log_policy(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> Buffer:
+        """Temperatures times the log-policies of the options taken, (P, N, B, D)."""
+        y = self.net.advantages(self.inputs(x, action))
+        out = self.by_head("log policy", x.num_rows)
+        given = self.options(action), self.options(alpha), mask
+        scaled_log_policy(y, *given, table=self.table, out=out)
+        return out
+
+    def _best(self, rows: int) -> Buffer:
+        return self.by_head("best", rows, gradient=False)
+
+    def _soft_room(self, rows: int) -> Soft:
+        entropy = self._scratch("entropy", rows, self.num_discrete, gradient=False)
+        use = None
+        if self.soft_table.is_conditional:
+            use = self._scratch("chance of use", rows, self.soft_table.num_heads)
+        return Soft(self.room("soft", rows), entropy, use)

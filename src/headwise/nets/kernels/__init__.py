@@ -1,1 +1,0 @@
-"""Triton kernels, which are imported only where there is a CUDA device."""
