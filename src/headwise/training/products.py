@@ -67,7 +67,7 @@ def not_as_asked(name: Products | None, device: torch.device | str) -> str:
     """
     import torch
 
-    from headwise.population.bf16 import has_bf16
+    from headwise.ops.core import has_bf16
 
     kind = torch.device(device).type
     if name is None or name == "float32":
