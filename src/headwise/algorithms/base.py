@@ -153,7 +153,7 @@ class Algorithm(Protocol):
     def policy(
         self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
     ) -> Tensor:
-        """Actions (P, B, H) of the policy learned: the greedy ones, or drawn if uniforms are given."""
+        """Actions (P, B, H) of the policy learned: greedy ones, or drawn if uniforms are given."""
 
     def update(self, batch: Any) -> LazyMetrics:
         """One update from a batch of the kind that the plan asks for."""

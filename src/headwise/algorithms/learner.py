@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from headwise.algorithms.base import Acted
+from headwise.algorithms.base import Acted, Algorithm
 from headwise.algorithms.transitions import put, put_mask
 from headwise.heads.layout import Layout
 from headwise.ops import Buffer, Recorded, advance
@@ -16,7 +16,7 @@ from headwise.population.keys import Keys
 from headwise.population.store import Adam
 
 
-class Learner(ABC):
+class Learner(Algorithm, ABC):
     """A population of learners.
 
     A subclass makes its buffers in `_allocate`, which is called again when the first mask comes,
@@ -30,8 +30,6 @@ class Learner(ABC):
     optimizers: dict[str, Adam]
     masked: bool
     """Whether there is room for masks."""
-    extra: dict[str, int]
-    """Columns of what must be kept beside an action, by name."""
     acts: Buffer
     """A clock: how often the learner has acted."""
     obs: Buffer
@@ -39,7 +37,7 @@ class Learner(ABC):
     mask: Buffer | None
     """Which options are allowed there, (P, 1, E, total)."""
     noise: Buffer | None
-    """Uniform numbers that actions are drawn by, (P, 1, E, U); None: there is only the greedy one."""
+    """Uniform numbers that actions are drawn by, (P, 1, E, U); None: there are only greedy ones."""
 
     @abstractmethod
     def _allocate(self, *, masked: bool) -> None:
@@ -62,7 +60,10 @@ class Learner(ABC):
         """What was chosen last, (P, E, H) in the order of the spec."""
 
     def _record_acting(self) -> None:
-        """Records how it acts, on the buffers of now."""
+        """Records how it acts, on the buffers of now, and counts what it learns and draws."""
+        stores = [optimizer.store for optimizer in self.optimizers.values()]
+        self.num_parameters = sum(store.num_parameters for store in stores)  # targets only follow
+        self.num_uniforms = 0 if self.noise is None else self.noise.width
         bodies = self._act_once, self._draw, self._greedy
         self._act, self._drawn, self._mode = (Recorded(x, self.layout.device) for x in bodies)
 
@@ -70,16 +71,6 @@ class Learner(ABC):
     def alive(self) -> Tensor:
         """Which members have not diverged, (P,)."""
         return next(iter(self.optimizers.values())).alive.tensor.flatten() > 0.0
-
-    @property
-    def num_parameters(self) -> int:
-        """How many numbers one member learns; target networks do not count, they only follow."""
-        return sum(optimizer.store.num_parameters for optimizer in self.optimizers.values())
-
-    @property
-    def num_uniforms(self) -> int:
-        """Uniform numbers that `policy` takes to draw an action; 0 where nothing can be drawn."""
-        return 0 if self.noise is None else self.noise.width
 
     def act(self, obs: Tensor, legal: Tensor | None = None) -> Acted:
         """Actions (P, E, H) for collecting data, and what must be kept beside them."""
@@ -95,8 +86,10 @@ class Learner(ABC):
         if Trace.now is not None:
             return self._policy(obs, uniform, legal)
         parts = (slice(at, at + self.num_envs) for at in range(0, obs.shape[1], self.num_envs))
-        given = (obs, uniform, legal)
-        found = [self._policy(*(x if x is None else x[:, some] for x in given)) for some in parts]
+        found = [
+            self._policy(obs[:, at], *(x if x is None else x[:, at] for x in (uniform, legal)))
+            for at in parts
+        ]
         return torch.cat(found, dim=1)
 
     def _policy(self, obs: Tensor, uniform: Tensor | None, legal: Tensor | None) -> Tensor:

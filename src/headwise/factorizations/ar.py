@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from headwise.errors import ConfigError
 from headwise.factorizations.action_critic import ActionCritic
 from headwise.factorizations.base import Factorization, factorizations
 from headwise.factorizations.chain import ChainPolicy
 from headwise.factorizations.chain_actor import ChainActor
 from headwise.factorizations.chain_values import ChainValue
 from headwise.factorizations.critics import ValueCritic
-from headwise.errors import ConfigError
 from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 from headwise.registry import unknown

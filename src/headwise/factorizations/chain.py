@@ -86,7 +86,7 @@ class ChainPolicy(FactoredPolicy):
             mode(y, std, allowed, table=self._single[head], out=own)
 
     def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[int]:
-        """The heads in order; before each its network goes forward, given the unit actions so far."""
+        """The heads in order; before each its network goes forward, given the actions so far."""
         for head in self._order:
             x, prefix = self.inputs(x, Taken(unit, unit))
             self._embed(unit, prefix)

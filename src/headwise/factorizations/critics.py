@@ -9,9 +9,9 @@ from torch import Tensor
 
 from headwise.checks import checked_count
 from headwise.factorizations.policies import starts
-from headwise.nets.dueling import Dueling
 from headwise.heads.blueprint import Blueprint, Part, Taken
 from headwise.heads.layout import Layout
+from headwise.nets.dueling import Dueling
 from headwise.ops import (
     Buffer,
     HeadTable,

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from headwise.checks import check_counts
+from headwise.errors import ConfigError
 from headwise.factorizations.base import Factorization, factorizations
 from headwise.factorizations.critics import ValueCritic
 from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.policies import FactoredPolicy
 from headwise.factorizations.values import BranchingValue
-from headwise.errors import ConfigError
 from headwise.heads.action_value import DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 from headwise.spaces import ActionSpec

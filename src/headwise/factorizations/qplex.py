@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from headwise.checks import check_counts
+from headwise.errors import ConfigError
 from headwise.factorizations.base import Factorization, factorizations, need_options
 from headwise.factorizations.critics import MixingCritic
 from headwise.factorizations.mixing import MixedValue, MixerKind, WeighedValue
 from headwise.factorizations.policies import FactoredPolicy
-from headwise.errors import ConfigError
 from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Importance, Policy
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from headwise.nets.dueling import Dueling
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint, Part
+from headwise.nets.dueling import Dueling
 from headwise.ops import (
     Buffer,
     HeadTable,
@@ -231,8 +231,9 @@ class BranchingValue(HeadValues):
         value, y = self.net.rows(x.num_rows)
         out = [x for x in self._soft_room(x.num_rows) if x is not None]
         given = value, y, self.options(alpha), mask, None
-        settings = {"table": self.soft_table, "adds_up": self.adds_up, "plain": False}
-        soft_value.backward(*given, **settings, out=out)
+        soft_value.backward(
+            *given, table=self.soft_table, adds_up=self.adds_up, plain=False, out=out
+        )
         self.net.backward(self.inputs(x, action), weights=False)
 
     def log_policy(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> Buffer:

@@ -1,1 +1,1 @@
-"""What all factorizations are made of: the layout of an action, and what networks are built from."""
+"""What all factorizations are made of: the layout of an action, and blueprints of networks."""

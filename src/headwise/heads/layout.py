@@ -1,5 +1,6 @@
-"""The action as a learner sees it: discrete heads first, one discrete head of all joint actions, or
-as it is; and the way there and back.
+"""The action as a learner sees it, and the way there and back.
+
+Discrete heads come first; or there is one discrete head of all joint actions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operations: the dozen steps that learners are sequences of, each with a definition and its gradient.
+"""Operations: the steps that learners are sequences of, each with a definition and its gradient.
 
 An operation reads and writes buffers (`buffers.py`). Its definition in plain torch says what it
 means; on the CPU a compiled body, which sees one member, computes the same (`operation.py`). What

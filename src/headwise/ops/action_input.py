@@ -34,7 +34,10 @@ class Embedding:
         self.order = tuple(order if order is not None else range(table.num_heads))
         self.first: dict[int, int] = {}
         """The first column of each head."""
-        heads, values, scales, shifts = [], [], [], []
+        heads: list[int] = []
+        values: list[int] = []
+        scales: list[float] = []
+        shifts: list[float] = []
         for head in self.order:
             self.first[head] = len(heads)
             options = table.options[head]
@@ -128,7 +131,7 @@ def relax(
         table: The discrete heads.
     """
     padded = table.masked(table.pad(log_probs), None)
-    uniform = noise.unflatten(-1, padded.shape[-2:]).clamp(1e-6, 1.0 - 1e-6)
+    uniform = torch.unflatten(noise, -1, padded.shape[-2:]).clamp(1e-6, 1.0 - 1e-6)
     gumbel = -torch.log(-torch.log(uniform))
     soft = torch.softmax((padded + gumbel) / softness.unsqueeze(-1), dim=-1)
     hard: Tensor = _StraightThrough.apply(soft)  # type: ignore[no-untyped-call]

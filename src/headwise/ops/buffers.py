@@ -1,4 +1,4 @@
-"""Buffers: the numbers that operations read and write, with room for their gradients beside them."""
+"""Buffers: the numbers that operations read and write, with room for their gradients."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class Buffer:
 
     @property
     def slope(self) -> Buffer:
-        """The gradient as a buffer of its own, for operations that write it as they write numbers."""
+        """The gradient as a buffer of its own, for operations that write it like numbers."""
         view = Buffer.__new__(Buffer)
         view.core = None if self.core is None else self.core.gradient_view()
         view._memory = _Memory(self.gradient, None)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from headwise import _core
 
-if TYPE_CHECKING:
-    from headwise._ops import Buffer as CoreBuffer
-    from headwise._ops import Network as CoreNetwork
-    from headwise._ops import Program as CoreProgram
-else:
-    CoreBuffer = CoreNetwork = CoreProgram = object
-
-__all__ = ["CoreBuffer", "CoreNetwork", "CoreProgram", "core", "has_bf16", "isa"]
+CoreBuffer: TypeAlias = Any
+CoreProgram: TypeAlias = Any
+"""What the compiled module has classes for; there is one of each for every instruction set."""
 
 isa: str = _core.best_isa()
 """Which instruction set it is built for; HEADWISE_ISA asks for less than the machine has."""

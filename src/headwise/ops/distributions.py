@@ -59,9 +59,8 @@ class Distribution:
         """The distribution that `parameters` are of."""
         made = cls.__new__(cls)
         made.table = table
-        log_probs, made.first, made.second = x.split(
-            [table.total, len(table.continuous), len(table.continuous)], dim=-1
-        )
+        widths = [table.total, len(table.continuous), len(table.continuous)]
+        log_probs, made.first, made.second = torch.split(x, widths, dim=-1)
         made.log_probs = None
         if table.discrete:
             made.log_probs = table.pad(log_probs).masked_fill(~table.exists, -1e30)

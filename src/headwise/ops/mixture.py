@@ -43,5 +43,5 @@ def _split(advantage: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """|W1| (..., H, E) and |W2| (..., E)."""
     heads = advantage.shape[-1]
     width = weights.shape[-1] // (heads + 1)
-    first, second = weights.abs().split([heads * width, width], dim=-1)
-    return first.unflatten(-1, (heads, width)), second
+    first, second = torch.split(weights.abs(), [heads * width, width], dim=-1)
+    return torch.unflatten(first, -1, (heads, width)), second

@@ -60,7 +60,7 @@ class Network:
         rows: int,
         *,
         copies: int = 1,
-        sees: Sequence[Sequence[Runs]] | None = None,
+        sees: Sequence[Sequence[Sequence[tuple[int, int]]]] | None = None,
         shows_hidden: bool = False,
         device: torch.device | str = "cpu",
     ) -> None:
@@ -120,7 +120,7 @@ class Network:
         for inputs, layer in zip(self.inputs, self.layers, strict=True):
             wide = -(-layer.width // 16) * 16
             own = copies[..., at : at + (inputs + 1) * wide]
-            grid = own.unflatten(-1, (inputs + 1, wide))[..., : layer.width]
+            grid = torch.unflatten(own, -1, (inputs + 1, wide))[..., : layer.width]
             found.append((grid[..., :-1, :], grid[..., -1:, :]))
             at += (inputs + 1) * wide
         return found

@@ -28,9 +28,10 @@ operations: Registry[Operation] = Registry("operation")
 class Operation:
     """An operation on buffers: `mix(value, advantage, weights, out=q)`.
 
-    Inputs are buffers in the place of the definition's tensors, None where one is left out; settings
-    are its keywords; what it returns is written to `out`, one buffer or several. `backward` takes
-    the same, reads the gradients of `out` and writes those of the inputs that have room for one.
+    Inputs are buffers in the place of the definition's tensors, None where one is left out.
+    Settings are its keywords. What it returns is written to `out`, one buffer or several.
+    `backward` takes the same, reads the gradients of `out` and writes those of the inputs that have
+    room for one.
 
     Args:
         definition: From tensors and settings to tensors.
@@ -73,7 +74,7 @@ class Operation:
             emit(lambda: self._define(inputs, outputs, settings))
 
     def backward(self, *inputs: Given, out: Outputs, add: bool = False, **settings: Any) -> None:
-        """Writes the gradients of inputs, or adds to them, by way of the last call with this `out`."""
+        """Writes the gradients of inputs, or adds to them, of the last call with this `out`."""
         outputs = [out] if isinstance(out, Buffer) else out
         if self._is_compiled(outputs, settings):
             assert self._backward is not None, f"{self.name} has no way back"

@@ -92,7 +92,7 @@ def movement(
     log_prob: Tensor, entropy: Tensor, old: Tensor, share: Tensor, clip: Tensor, so_far: Tensor,
     *, ratios: Ratios,
 ) -> Tensor:  # fmt: skip
-    """What there is so far, and how far the policy has come from the one that acted, (P, 1, 1, 3 + 3 H).
+    """What there is so far, and how far the policy has moved, (P, 1, 1, 3 + 3 H).
 
     These are means over the rows where a transition took place: an estimate of the divergence, how
     many ratios are clipped, the ratio of the joint action; then for each head the divergence, how

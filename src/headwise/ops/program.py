@@ -115,9 +115,12 @@ class Graphs(Generic[T]):
         collects = gc.isenabled()
         gc.disable()
         try:
-            with torch.cuda.graph(
-                graph, stream=_capture_stream(), capture_error_mode="thread_local"
-            ), _as_part():
+            with (
+                torch.cuda.graph(
+                    graph, stream=_capture_stream(), capture_error_mode="thread_local"
+                ),
+                _as_part(),
+            ):
                 result = self._body(bundle)
         finally:
             if collects:

@@ -38,7 +38,7 @@ def gae(
     delta = reward + gamma * next_value * (1.0 - terminated) - value
     delta = delta if weight is None else weight * delta
     factor = gamma * trace_decay * (1.0 - terminated) * (1.0 - truncated)
-    by_time = [x.unflatten(-2, (-1, num_envs)) for x in (delta, factor)]  # (P, 1, T, E, G)
+    by_time = [torch.unflatten(x, -2, (-1, num_envs)) for x in (delta, factor)]  # P, 1, T, E, G
     return _discounted_sum(*by_time).flatten(-3, -2)
 
 

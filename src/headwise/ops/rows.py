@@ -83,8 +83,12 @@ def advance(clock: Buffer, steps: int = 1) -> None:
     """Moves the members' clocks on."""
     if clock.is_compiled:
         core.advance(clock.core, steps)
-    else:
-        emit(lambda: clock.longs.add_(steps) and None)
+        return
+
+    def define() -> None:
+        clock.longs.add_(steps)
+
+    emit(define)
 
 
 def shuffle(numbers: Buffer, *, order: Buffer, cursor: Buffer) -> None:

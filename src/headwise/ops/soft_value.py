@@ -22,9 +22,9 @@ def soft_value(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The value of a state with the entropy to come, under a softmax of each head's advantages.
 
-    It comes with the entropy of each discrete head by the first copy, (P, 1, B, D); and, where heads
-    are conditional and it is not known which are in use, with how likely each head is by the first
-    copy, (P, 1, B, H). The entropy is weighted as the heads count in the value.
+    It comes with the entropy of each discrete head by the first copy, (P, 1, B, D). Where heads are
+    conditional and it is not known which are in use, it comes with how likely each head is by the
+    first copy, (P, 1, B, H). The entropy is weighted as the heads count in the value.
 
     Args:
         value: V (P, N, B, 1), or each head's own (P, N * D, B, 1), or nothing.

@@ -75,7 +75,7 @@ def by_head(value: Tensor, networks: int) -> Tensor:
     """V of all heads (P, N, B, 1) as it is; each head's own (P, N * D, B, 1) as (P, N, B, D)."""
     if value.shape[1] == networks:
         return value
-    return value.squeeze(-1).unflatten(1, (networks, -1)).movedim(-2, -1)
+    return torch.unflatten(value.squeeze(-1), 1, (networks, -1)).movedim(-2, -1)
 
 
 @operation()

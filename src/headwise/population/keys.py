@@ -2,7 +2,7 @@
 
 So a member draws the same numbers alone, in a population, and in a permuted one. The generator is
 Philox4x32-10, the same words as `cpp/core/rng.h`; on the CPU it is that code, on a GPU that of
-`philox.py`.
+`ops/philox.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from headwise.checks import checked_seed
 from headwise.errors import ConfigError
-from headwise.population.philox import fill_uniforms
+from headwise.ops.philox import uniforms
 
 
 class Stream(IntEnum):
@@ -70,7 +70,9 @@ class Keys:
 
             _core.fill_uniforms(out.numpy(), self._words, int(stream), step)
         else:
-            fill_uniforms(out, self.bits, int(stream), step)
+            clock = torch.as_tensor(step, device=self.device).expand(self.num_members).contiguous()
+            rows, seeds = out.view(self.num_members, 1, 1, -1), self.bits.view(-1, 1, 1, 1)
+            uniforms(rows, seeds, clock.view(-1, 1, 1, 1), int(stream))
         return out.view(self.num_members, *shape)
 
     def at(self, step: int | Tensor) -> Draws:

@@ -77,7 +77,7 @@ class Store:
                 unit = self.keys.uniform(Stream.INIT, number, shape)
                 number += 1
                 first, rest = unit[..., :-width], unit[..., -width:]
-                grid = first.unflatten(-1, (inputs, width))
+                grid = torch.unflatten(first, -1, (inputs, width))
                 own = slice(start, start + width)
                 if layer.gain is not None:
                     weight[..., own] = layer.gain * _orthogonal(to_normal(grid))
@@ -162,7 +162,7 @@ class Adam:
         return state | {"values": self.store.rows(), "alive": alive, "count": count}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Goes back to a saved state. Diverged in one optimizer is diverged in all that share it."""
+        """Goes back to a saved state. Optimizers that share `alive` diverge together."""
         self.store.load_rows(state["values"])
         for name in ("mean", "square", "learning_rate"):
             load(getattr(self, name), state[name])
@@ -183,7 +183,7 @@ def load(buffer: Buffer, rows: Tensor) -> None:
 
 
 def settings(keys: Keys, value: float | Sequence[float] | Tensor, name: str) -> Buffer:
-    """A setting of every member in a buffer, (P, 1, 1, 1): operations read it, schedules write it."""
+    """A setting of every member in a buffer, (P, 1, 1, 1), which schedules may write."""
     buffer = Buffer(keys.num_members, device=keys.device)
     if not isinstance(value, Tensor):
         value = per_member(value, keys.num_members, name, keys.device)

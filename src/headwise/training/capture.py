@@ -22,9 +22,7 @@ class Captured(Generic[T]):
         bundle: Runs that one graph holds, for callers that often want so many at once.
     """
 
-    def __init__(
-        self, body: Callable[[int], T], device: torch.device, *, bundle: int = 1
-    ) -> None:
+    def __init__(self, body: Callable[[int], T], device: torch.device, *, bundle: int = 1) -> None:
         self._run = Graphs(body, bundle=bundle) if device.type == "cuda" else body
 
     def __call__(self, times: int = 1) -> T:

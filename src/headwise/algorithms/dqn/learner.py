@@ -6,7 +6,7 @@ it, so factorizations differ only in what is regressed on the target.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -14,13 +14,13 @@ from torch import Tensor
 from headwise.algorithms.dqn.exploration import EpsilonGreedy
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.transitions import Transitions, put_mask
+from headwise.errors import ConfigError
 from headwise.factorizations.base import (
     Factorization,
     check_offers,
     factorizations,
     offers,
 )
-from headwise.errors import ConfigError
 from headwise.heads.action_value import ClosedFormValue
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
@@ -45,15 +45,13 @@ if TYPE_CHECKING:
 class DQNLearner(Learner):
     """A population of DQN learners."""
 
-    noise = None  # there is no policy to draw from, only the greedy action
-    extra: ClassVar[dict[str, int]] = {}
-
     def __init__(self, config: DQN, task: Task) -> None:
         self.config, self.keys = config, task.keys
-        kind, keys, device = cast("Factorization", task.factorization), task.keys, task.device
+        kind, keys, device = task.factorization, task.keys, task.device
         _check(config, kind, task)
         self.layout = Layout(task.spec, device, joint=kind.is_joint)
-        self.features, self.num_envs = task.obs_size, task.num_slots
+        self.features, self.num_envs, self.extra = task.obs_size, task.num_slots, {}
+        self.noise = None  # there is no policy to draw from, only the greedy action
         self.plan = config.replay_plan()
         plan = Blueprint(
             layout=self.layout,

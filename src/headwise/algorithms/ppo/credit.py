@@ -85,8 +85,8 @@ def expected_mixture(y: Tensor, probs: Tensor, weights: Tensor, *, table: HeadTa
     step = variance.sqrt().clamp_min(1e-3)
     heads = step.shape[-1]
     width = weights.shape[-1] // (heads + 1)
-    first, second = weights.abs().split([heads * width, width], dim=-1)
-    moved = first.unflatten(-1, (heads, width)) * step.unsqueeze(-1)  # one head at a time
+    first, second = torch.split(weights.abs(), [heads * width, width], dim=-1)
+    moved = torch.unflatten(first, -1, (heads, width)) * step.unsqueeze(-1)  # one head at a time
     both = (elu(moved) + elu(-moved)) * second.unsqueeze(-2)
     curvature = both.sum(-1) / step.square()
     return (0.5 * curvature * variance).sum(-1, keepdim=True)

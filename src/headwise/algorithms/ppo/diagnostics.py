@@ -1,4 +1,4 @@
-"""Numbers that tell how PPO goes: each head's share of the policy gradient, and what values explain."""
+"""How PPO goes: each head's share of the policy gradient, and what values explain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwise.ops import Buffer, Ratios, Scratch, copy, operation
 
 @operation(compiled=False)
 def explained_variance(value: Tensor, target: Tensor, valid: Tensor) -> Tensor:
-    """The share of the target's variance that values explain, (P, 1, 1, 1), over rows that count."""
+    """The share of the target's variance that values explain, over rows that count."""
     share = valid / (valid.sum(-2, keepdim=True) * value.shape[-1]).clamp_min(1.0)
 
     def variance(x: Tensor) -> Tensor:

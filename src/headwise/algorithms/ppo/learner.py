@@ -16,9 +16,9 @@ from headwise.algorithms.ppo.buffers import Rows, Widths
 from headwise.algorithms.ppo.diagnostics import HeadGradients, explained_variance
 from headwise.algorithms.ppo.offline import OfflineRows
 from headwise.algorithms.ppo.ratios import ratios_of
+from headwise.errors import ConfigError
 from headwise.factorizations.base import check_offers
 from headwise.factorizations.critics import BranchingCritic
-from headwise.errors import ConfigError
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
 from headwise.ops import (
@@ -53,6 +53,8 @@ _CACHED_ROWS = 256
 
 class PPOLearner(Learner):
     """A population of PPO learners."""
+
+    noise: Buffer
 
     def __init__(self, config: PPO, task: Task) -> None:
         self.config, self.keys, self.features = config, task.keys, task.obs_size
@@ -112,10 +114,10 @@ class PPOLearner(Learner):
         self.kl_coef = settings(keys, config.kl_coef, "kl_coef")
         self._none = settings(keys, 0.0, "none")
         self.ratios = ratios_of(config, self.layout, joint=kind.joint_ratio)
-        auto = config.importance == "auto"
+        importance = config.importance
         self.estimator = Estimator(
             config, self.layout, self.actor, self.critic,
-            kind.default_importance if auto else config.importance, self.ratios,
+            kind.default_importance if importance == "auto" else importance, self.ratios,
             setting("gamma"), setting("gae_lambda"),
             max(task.total_steps // self.num_rows, 1), self.num_envs,
         )  # fmt: skip
@@ -130,7 +132,8 @@ class PPOLearner(Learner):
         for x in (self.loss, self.value_loss):
             x.gradient[..., 0] = 1.0
         self.losses, heads = self._scratch("losses", 1, 7), self.layout.num_heads
-        self.moved, self.explained = self._scratch("moved", 1, 3 + 3 * heads), self._scratch("ev", 1)
+        self.moved = self._scratch("moved", 1, 3 + 3 * heads)
+        self.explained = self._scratch("explained", 1)
         own = sum(part.size for part in self.actor.parts)
         self.head_gradients = HeadGradients(
             self.store.parameters.columns(0, own).slope, self.ratios
@@ -327,7 +330,7 @@ class PPOLearner(Learner):
             return None
         columns = {name: x.width for name, x in self.rollout.buffers.items() if "mask" not in name}
         found = []
-        for part in obs.split(self._chunk, dim=1):
+        for part in torch.split(obs, self._chunk, dim=1):
             rows = Rows(self.keys.num_members, part.shape[1], columns, self.layout.device)
             rows.write("obs", part)
             found.append(self.estimator.shares(rows).tensor[:, 0].clone())

@@ -104,14 +104,16 @@ class Drawn:
         """
         if not self.apart:
             return soft.value, self._bonus, None
-        share = soft.use and soft.use.columns(*self._own)
+        share = None if soft.use is None else soft.use.columns(*self._own)
         return soft.value.columns(*self._own), self._own_bonus, share
 
     # --- entropies ------------------------------------------------------------------------------
 
     def use(self, soft: Soft) -> Buffer | None:
         """How likely each head is to be in use, (P, 1, B, H); None: all always are."""
-        return soft.use or (self.draw and self.draw.activity)
+        if soft.use is not None or self.draw is None:
+            return soft.use
+        return self.draw.activity
 
     def entropies(self, soft: Soft) -> Buffer:
         """The entropies of all heads, weighted with how likely they are to be in use.

@@ -10,7 +10,7 @@ are left out.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from headwise.algorithms.sac.improvement import Counterfactual, Pathwise, Straig
 from headwise.algorithms.sac.temperature import Temperatures, state_of
 from headwise.algorithms.transitions import Transitions
 from headwise.factorizations.action_critic import ActionCritic
-from headwise.factorizations.base import Factorization, check_offers
+from headwise.factorizations.base import check_offers
 from headwise.heads.action_value import Actor, Soft
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
@@ -55,15 +55,15 @@ _FIRST_OF_CRITICS = 1000
 class SACLearner(Learner):
     """A population of SAC learners."""
 
-    extra: ClassVar[dict[str, int]] = {}
+    noise: Buffer
 
     def __init__(self, config: SAC, task: Task) -> None:
         self.config, self.keys = config, task.keys
-        kind, keys, device = cast("Factorization", task.factorization), task.keys, task.device
+        kind, keys, device = task.factorization, task.keys, task.device
         kind.check(task.spec)
         check_offers(kind, "twins", config.name)
         self.layout = layout = Layout(task.spec, device, joint=kind.is_joint)
-        self.features, self.num_envs = task.obs_size, task.num_slots
+        self.features, self.num_envs, self.extra = task.obs_size, task.num_slots, {}
         self.plan, rows = config.replay_plan(), config.batch_size
         self._first = 0 if kind.chooses == "none" else layout.num_discrete
         counterfactual = config.actor_gradient == "counterfactual"
@@ -223,7 +223,7 @@ class SACLearner(Learner):
         entropy_bonus(target, alpha, use, adds_up=not self.critic.apart, out=expected)
         return expected
 
-    def _old_use(self):
+    def _old_use(self) -> Buffer | None:
         if self._conditions is None:
             return None
         use = self._scratch("use", self.config.batch_size, self.layout.num_heads, gradient=False)

@@ -6,16 +6,16 @@ W1 is (heads, width) and W2 (width), one after the other in a row of weights.
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN201
 
-import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from headwise.ops.buffers import Buffer
 from headwise.ops.triton.functions import expm1
 
 
 @triton.jit
-def _row(x, steps, copies):
+def _row(x, steps, copies):  # noqa: ANN202
     """Where a program's row of a buffer begins: axis 0 is the row, axis 1 member and copy."""
     both = tl.program_id(1).to(tl.int64)
     member, copy = both // copies, both % copies
@@ -97,7 +97,9 @@ def mix_backward(value: Buffer | None, advantage: Buffer, weights: Buffer, out: 
     )  # fmt: skip
 
 
-def _plan(advantage: Buffer, weights: Buffer):
+def _plan(
+    advantage: Buffer, weights: Buffer
+) -> tuple[Tensor, tuple[int, int], tuple[int, int, int], dict[str, int]]:
     x = advantage.tensor
     members, copies, rows, heads = x.shape
     width = weights.width // (heads + 1)
@@ -105,5 +107,5 @@ def _plan(advantage: Buffer, weights: Buffer):
     return x, (rows, members * copies), (copies, heads, width), units
 
 
-def _steps(x: torch.Tensor) -> tuple[int, int, int]:
+def _steps(x: Tensor) -> tuple[int, int, int]:
     return x.stride()[:3]
