@@ -32,6 +32,8 @@ class Learner(Algorithm, ABC):
     """Whether there is room for masks."""
     acts: Buffer
     """A clock: how often the learner has acted."""
+    updates: Buffer | None = None
+    """A clock: how often it has learned, where chance depends on that."""
     obs: Buffer
     """What is acted on, (P, 1, E, F)."""
     mask: Buffer | None
@@ -90,7 +92,7 @@ class Learner(Algorithm, ABC):
             self._policy(obs[:, at], *(x if x is None else x[:, at] for x in (uniform, legal)))
             for at in parts
         ]
-        return torch.cat(found, dim=1)
+        return torch.cat(found, dim=-2)
 
     def _policy(self, obs: Tensor, uniform: Tensor | None, legal: Tensor | None) -> Tensor:
         self._see(obs, legal)
@@ -120,3 +122,12 @@ class Learner(Algorithm, ABC):
 
     def _extra(self) -> dict[str, Tensor]:
         return {}
+
+    def _clocks(self) -> dict[str, Tensor]:
+        """What the clocks say, (P,) each."""
+        clocks = {"acts": self.acts} | ({} if self.updates is None else {"updates": self.updates})
+        return {name: clock.longs.flatten().clone() for name, clock in clocks.items()}
+
+    def _set_clocks(self, state: dict[str, Tensor]) -> None:
+        for name in self._clocks():
+            getattr(self, name).longs.copy_(state[name].view(-1, 1, 1, 1))

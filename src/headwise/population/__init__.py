@@ -6,9 +6,9 @@ from the right, so the text of an algorithm is that of one member.
 
 from headwise.population.clock import Clock
 from headwise.population.keys import Draws, Keys, ShapesOnly, Stream
-from headwise.population.members import join_members, select_members
+from headwise.population.members import select_members
 from headwise.population.reduce import along, finite_members, per_member
-from headwise.population.rows import latest_rows, take_rows
+from headwise.population.rows import latest_rows, rows_at_once, take_rows
 from headwise.population.store import Adam, Free, Store, seeds_of, settings
 
 __all__ = [
@@ -22,9 +22,9 @@ __all__ = [
     "Stream",
     "along",
     "finite_members",
-    "join_members",
     "latest_rows",
     "per_member",
+    "rows_at_once",
     "seeds_of",
     "select_members",
     "settings",

@@ -208,14 +208,13 @@ class DQNLearner(Learner):
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that later updates depend on, each with the member axis first."""
-        own = {"target": self.slow_store.rows(), "acts": self.acts.longs.flatten().clone()}
-        return self.optimizer.state_dict() | own
+        return self.optimizer.state_dict() | {"target": self.slow_store.rows()} | self._clocks()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
         self.optimizer.load_state_dict(state)
         self.slow_store.load_rows(state["target"])
-        self.acts.longs.copy_(state["acts"].view(-1, 1, 1, 1))
+        self._set_clocks(state)
 
 
 def _check(config: DQN, kind: Factorization, task: Task) -> None:

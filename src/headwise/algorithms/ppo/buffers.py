@@ -34,6 +34,13 @@ class Rows:
             name: Buffer(members, rows, width, device=device) for name, width in widths.items()
         }
 
+    @classmethod
+    def of(cls, obs: Tensor, widths: Mapping[str, int]) -> Rows:
+        """Rows of observations (P, N, F), with room for the rest."""
+        rows = cls(obs.shape[0], obs.shape[1], widths, obs.device)
+        rows.write("obs", obs)
+        return rows
+
     def __getitem__(self, name: str) -> Buffer:
         return self.buffers[name]
 

@@ -41,20 +41,19 @@ from headwise.ops import (
     value_error,
 )
 from headwise.population.keys import Stream
+from headwise.population.rows import rows_at_once
 from headwise.population.store import Adam, Store, seeds_of, settings
 
 if TYPE_CHECKING:
     from headwise.algorithms.base import LazyMetrics, Metrics, RolloutBatch, Task
     from headwise.algorithms.ppo import PPO
 
-_CACHED_ROWS = 256
-"""Rows that are looked at together on the CPU, so that what is worked on stays in the cache."""
-
 
 class PPOLearner(Learner):
     """A population of PPO learners."""
 
     noise: Buffer
+    updates: Buffer
 
     def __init__(self, config: PPO, task: Task) -> None:
         self.config, self.keys, self.features = config, task.keys, task.obs_size
@@ -69,8 +68,7 @@ class PPOLearner(Learner):
         self.num_rows = self.length * self.num_envs
         """Rows of a rollout (N)."""
         self.batch_size = min(config.minibatch, self.num_rows)
-        cached = _CACHED_ROWS if device.type == "cpu" else self.num_rows
-        self._chunk = min(cached, self.num_rows)
+        self._chunk = rows_at_once(self.num_rows, device)
         plan = Blueprint(
             layout=self.layout,
             members=keys.num_members,
@@ -131,13 +129,11 @@ class PPOLearner(Learner):
         self.loss, self.value_loss = self._scratch("loss", 1, 4), self._scratch("value loss", 1, 3)
         for x in (self.loss, self.value_loss):
             x.gradient[..., 0] = 1.0
-        self.losses, heads = self._scratch("losses", 1, 7), self.layout.num_heads
-        self.moved = self._scratch("moved", 1, 3 + 3 * heads)
+        self.losses = self._scratch("losses", 1, 7)
+        self.moved = self._scratch("moved", 1, 3 + 3 * self.layout.num_heads)
         self.explained = self._scratch("explained", 1)
-        own = sum(part.size for part in self.actor.parts)
-        self.head_gradients = HeadGradients(
-            self.store.parameters.columns(0, own).slope, self.ratios
-        )
+        own = self.store.parameters.columns(0, sum(part.size for part in self.actor.parts))
+        self.head_gradients = HeadGradients(own.slope, self.ratios)
         self._allocate(masked=self.layout.always_masks)
 
     def _allocate(self, *, masked: bool) -> None:
@@ -329,12 +325,11 @@ class PPOLearner(Learner):
         if self.branching is None:
             return None
         columns = {name: x.width for name, x in self.rollout.buffers.items() if "mask" not in name}
-        found = []
-        for part in torch.split(obs, self._chunk, dim=1):
-            rows = Rows(self.keys.num_members, part.shape[1], columns, self.layout.device)
-            rows.write("obs", part)
-            found.append(self.estimator.shares(rows).tensor[:, 0].clone())
-        return self.layout.heads_in_order(torch.cat(found, dim=1))
+        found = [
+            self.estimator.shares(Rows.of(part, columns)).tensor[:, 0].clone()
+            for part in torch.split(obs, self._chunk, dim=-2)
+        ]
+        return self.layout.heads_in_order(torch.cat(found, dim=-2))
 
     # --- what is reported -----------------------------------------------------------------------
 
@@ -366,7 +361,7 @@ class PPOLearner(Learner):
         """What the last update reports: (P,) for a member, (P, H) for its heads."""
         steps = -(-self.num_rows // self.batch_size)
         moved, losses = self.moved.tensor.flatten(1) / steps, self.losses.tensor.flatten(1) / steps
-        names = ("train/approx_kl", "train/clip_fraction", "train/joint_ratio")
+        names = "train/approx_kl", "train/clip_fraction", "train/joint_ratio"
         found = dict(zip(names, moved[:, :3].unbind(-1), strict=True)) | {
             "train/policy_gradient_loss": -losses[:, 1],
             "train/entropy_loss": -losses[:, 2],
@@ -374,13 +369,8 @@ class PPOLearner(Learner):
             "train/explained_variance": self.explained.tensor.flatten().clone(),
             "train/grad_norm": self.optimizer.norm.tensor.flatten().clone(),
         }
-        by_head = dict(
-            zip(
-                ("heads/kl", "heads/clip_fraction", "heads/entropy"),
-                moved[:, 3:].chunk(3, dim=-1),
-                strict=True,
-            )
-        )
+        names = "heads/kl", "heads/clip_fraction", "heads/entropy"
+        by_head = dict(zip(names, moved[:, 3:].chunk(3, dim=-1), strict=True))
         by_head["heads/gradient_share"] = self.head_gradients.shares.tensor.flatten(1).clone()
         rows = {"obs": self.rollout["obs"], "advantage": self.rollout["credit"]}
         if self.branching is not None:
@@ -396,17 +386,14 @@ class PPOLearner(Learner):
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that later updates depend on, each with the member axis first."""
-        clocks = {"acts": self.acts, "updates": self.updates}
-        own = {name: clock.longs.flatten().clone() for name, clock in clocks.items()}
-        own["kl_coef"] = self.kl_coef.tensor.flatten().clone()
+        own = {"kl_coef": self.kl_coef.tensor.flatten().clone()}
         past = {} if self.offline is None else self.offline.state_dict()
-        return self.optimizer.state_dict() | own | past
+        return self.optimizer.state_dict() | self._clocks() | own | past
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
         self.optimizer.load_state_dict(state)
         self.kl_coef.tensor.copy_(state["kl_coef"].view(-1, 1, 1, 1))
-        for name, clock in (("acts", self.acts), ("updates", self.updates)):
-            clock.longs.copy_(state[name].view(-1, 1, 1, 1))
+        self._set_clocks(state)
         if self.offline is not None:
             self.offline.load_state_dict(state)

@@ -56,6 +56,7 @@ class SACLearner(Learner):
     """A population of SAC learners."""
 
     noise: Buffer
+    updates: Buffer
 
     def __init__(self, config: SAC, task: Task) -> None:
         self.config, self.keys = config, task.keys
@@ -269,9 +270,7 @@ class SACLearner(Learner):
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that later updates depend on, each with the member axis first."""
-        clocks = {"acts": self.acts, "updates": self.updates}
-        own = {name: clock.longs.flatten().clone() for name, clock in clocks.items()}
-        return state_of(self.optimizers) | {"target": self.slow_store.rows()} | own
+        return state_of(self.optimizers) | {"target": self.slow_store.rows()} | self._clocks()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes back to a saved state."""
@@ -280,5 +279,4 @@ class SACLearner(Learner):
             part = {n.removeprefix(start): x for n, x in state.items() if n.startswith(start)}
             optimizer.load_state_dict(part)
         self.slow_store.load_rows(state["target"])
-        for name, clock in (("acts", self.acts), ("updates", self.updates)):
-            clock.longs.copy_(state[name].view(-1, 1, 1, 1))
+        self._set_clocks(state)
