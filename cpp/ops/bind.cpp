@@ -10,6 +10,7 @@
 
 #include <optional>
 
+#include "ops/action_input.h"
 #include "ops/adam.h"
 #include "ops/mixture.h"
 #include "ops/network.h"
@@ -17,6 +18,8 @@
 #include "ops/returns.h"
 #include "ops/rows.h"
 #include "ops/sample.h"
+#include "ops/schedules.h"
+#include "ops/soft.h"
 #include "ops/values.h"
 
 namespace nb = nanobind;
@@ -177,6 +180,9 @@ void def(nb::module_& m, const char* name, void (*f)(Args...), Names... names) {
 void bind_operations(nb::module_& m) {
   def(m, "sample", &sample, "table");
   def(m, "mode", &mode, "table");
+  def(m, "explore", &explore, "table");
+  def(m, "rsample", &rsample, "table");
+  def(m, "rsample_backward", &rsample_backward, "add", "table");
   def(m, "evaluate", &evaluate, "table", "given");
   def(m, "evaluate_backward", &evaluate_backward, "add", "table", "given");
 
@@ -210,6 +216,26 @@ void bind_operations(nb::module_& m) {
   def(m, "multiply_backward", &multiply_backward, "add");
   def(m, "add", &add);
   def(m, "add_backward", &add_backward, "add");
+
+  def(m, "soft_value", &soft_value, "table", "adds_up", "plain");
+  def(m, "soft_value_backward", &soft_value_backward, "add", "table", "adds_up", "plain");
+  def(m, "boltzmann", &boltzmann, "table");
+  def(m, "entropy_bonus", &entropy_bonus, "adds_up");
+  def(m, "entropy_bonus_backward", &entropy_bonus_backward, "add", "adds_up");
+  def(m, "target_entropy", &target_entropy, "table");
+  def(m, "entropy_surplus", &entropy_surplus, "groups");
+  def(m, "temperatures", &temperatures, "groups");
+
+  def(m, "embed", &embed, "embedding");
+  def(m, "embed_backward", &embed_backward, "add", "embedding");
+  def(m, "relax", &relax, "table");
+  def(m, "relax_backward", &relax_backward, "add", "table");
+  def(m, "ask", &ask, "queries", "substitute");
+  def(m, "expected_value", &expected_value, "queries");
+  def(m, "expected_value_backward", &expected_value_backward, "add", "queries");
+
+  def(m, "linear", &linear, "span");
+  def(m, "decaying", &decaying, "start", "decay", "floor");
 
   def(m, "mix", &mix);
   def(m, "mix_backward", &mix_backward, "add");

@@ -197,6 +197,107 @@ inline void mode(const Buffer& y, const Buffer& free, const Buffer& mask, const 
   });
 }
 
+// Options at random: whether a head explores, and then which of those that it may choose.
+inline void explore(const Buffer& best, const Buffer& uniform, const Buffer& epsilon,
+                    const Buffer& mask, const Buffer& out, Heads table) {
+  const Sizes s{out.members, 1, out.rows, table->discrete};
+  for (const Buffer& x : {best, out}) expect_all(x, "options", s);
+  expect_all(uniform, "uniform", {s.members, 1, 2 * s.rows, s.columns});
+  expect_all(epsilon, "epsilon", {s.members, 1, 1, 1});
+  expect_if_given(mask, "mask", {s.members, 1, s.rows, table->options});
+  emit(s.members, [=](int p) {
+    static thread_local Room rooms[2];
+    each_rows(s.rows, [&](int b, int n) {
+      for (int h = 0; h < s.columns; ++h) {
+        const Head& head = table->heads[h];
+        Wide* log_p = rooms[0](head.options);
+        for (int k = 0; k < head.options; ++k) {
+          const Wide allowed = get_or(1.0f, mask, p, 0, b, head.first + k, n);
+          log_p[k] = select(allowed > 0.0f, Wide(0.0f), Wide(kNever));
+        }
+        log_softmax(log_p, head.options);
+        const Wide coin = get(uniform, p, 0, b, h, n),
+                   number = get(uniform, p, 0, s.rows + b, h, n);
+        const Wide any = drawn(log_p, number, head.options, rooms[1](head.options));
+        set(select(coin < one(epsilon, p), any, get(best, p, 0, b, h, n)), out, p, 0, b, h, n);
+      }
+    });
+  });
+}
+
+// Actions drawn so that gradients flow back through them, all heads in use.
+struct Reparametrized {
+  Buffer y, free, uniform, mask, unit, entropy, log_probs;
+  Heads table;
+
+  [[nodiscard]] Sizes check() const {
+    const Sizes s{y.members, Policy::check(*table, y, free, mask), y.rows, table->size()};
+    expect(uniform, "uniform", s);
+    for (const Buffer& x : {unit, entropy}) expect_all(x, "what is drawn", s);
+    if (log_probs) {
+      expect_all(log_probs, "log_probs", {s.members, s.copies, s.rows, table->options});
+    }
+    return s;
+  }
+};
+inline void rsample(const Buffer& y, const Buffer& free, const Buffer& uniform, const Buffer& mask,
+                    const Buffer& unit, const Buffer& entropy, const Buffer& log_probs,
+                    Heads table) {
+  const Reparametrized x{y, free, uniform, mask, unit, entropy, log_probs, table};
+  const Sizes s = x.check();
+  emit(s.members, s.copies, [x, s](int p, int c) {
+    Policy& policy = Policy::of(*x.table);
+    each_rows(s.rows, [&](int b, int n) {
+      policy.read(x.y, x.free, x.mask, p, c, b, n);
+      for (int h = 0; h < s.columns; ++h) {
+        const Head& head = x.table->heads[h];
+        const Wide raw = policy.sample(head, get(x.uniform, p, c, b, h, n));
+        set(unit_of(*x.table, h, raw), x.unit, p, c, b, h, n);
+        const Wide own = head.options > 0 ? policy.entropy(head) : -policy.log_prob(head, raw);
+        set(own, x.entropy, p, c, b, h, n);
+        for (int k = 0; x.log_probs && k < head.options; ++k) {
+          set(policy.log_p(head)[k], x.log_probs, p, c, b, head.first + k, n);
+        }
+      }
+    });
+  });
+}
+inline void rsample_backward(const Buffer& y, const Buffer& free, const Buffer& uniform,
+                             const Buffer& mask, const Buffer& unit, const Buffer& entropy,
+                             const Buffer& log_probs, bool add, Heads table) {
+  const Reparametrized x{y, free, uniform, mask, unit, entropy, log_probs, table};
+  const Sizes s = x.check();
+  emit(s.members, [x, s, add](int p) {
+    Policy& policy = Policy::of(*x.table);
+    if (!add) clear(x.y, p);
+    for (int c = 0; c < s.copies; ++c) {
+      each_rows(s.rows, [&](int b, int n) {
+        policy.read(x.y, x.free, x.mask, p, c, b, n);
+        for (int h = 0; h < s.columns; ++h) {
+          const Head& head = x.table->heads[h];
+          const Wide by_entropy = slope(x.entropy, p, c, b, h, n);
+          for (int k = 0; k < head.options; ++k) {
+            const Wide log_p = policy.log_p(head)[k];
+            Wide& to = policy.option_slopes(head)[k];
+            to = -by_entropy * exp(log_p) * (log_p + Wide(1.0f));
+            if (x.log_probs) to += slope(x.log_probs, p, c, b, head.first + k, n);
+          }
+          if (head.options > 0) continue;
+          // The density of a drawn number changes with its squashing alone: what is drawn moves
+          // along with the mean, and is as many standard deviations from it.
+          const Gaussian& own = policy.normal(head);
+          const Wide moved = exp(own.log_std) * normal_of(get(x.uniform, p, c, b, h, n));
+          const Wide squashed = tanh(own.mean + moved);
+          const Wide by_raw = slope(x.unit, p, c, b, h, n) * (Wide(1.0f) - squashed * squashed) -
+                              by_entropy * (squashed + squashed);
+          policy.normal_slopes(head) = {by_raw, by_raw * moved + by_entropy};
+        }
+        policy.give_to(x.y, add, p, c, b, n);
+      });
+    }
+  });
+}
+
 // ---- what a policy says of given actions ---------------------------------------------------
 
 // How much each head counts in n rows: as it is in use; in entropies and divergences, as known.
