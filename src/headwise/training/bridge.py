@@ -50,18 +50,14 @@ class Bridge:
             np.copyto(array, getattr(step, name))
 
     def tensors(self) -> dict[str, Tensor]:
-        """The step loaded last, by name; on a GPU they are overwritten by the next one."""
+        """The step loaded last, by name; they are overwritten by the next one."""
         if self._staging is not None:
             here, there = self._staging
             there.copy_(here, non_blocking=True)
             return self._there
         assert self._step is not None
         present = {name: getattr(self._step, name) for name in _FIELDS}
-        return {
-            name: torch.from_numpy(array).to(self._device, copy=True)
-            for name, array in present.items()
-            if array is not None
-        }
+        return {name: torch.from_numpy(x) for name, x in present.items() if x is not None}
 
     def send(self, action: Tensor) -> None:
         """Sends actions (P, E, H) to the environment."""

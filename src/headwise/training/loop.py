@@ -208,12 +208,14 @@ class Loop:
         self._keep_seeing(obs, self._mask(legal))
 
     def _keep_seeing(self, obs: Tensor, legal: Tensor | None = None) -> None:
-        """On a GPU always in the same place, for captured code."""
-        if self.obs is None or self.obs.device.type == "cpu":
-            self.obs, self.legal = obs, legal
+        """Always in the same place: the environment's arrays are overwritten by its next step."""
+        if self.obs is None:
+            self.obs, self.legal = obs.clone(), None if legal is None else legal.clone()
             return
         self.obs.copy_(obs)
-        if legal is not None and self.legal is not None:
+        if self.obs.device.type == "cpu":  # masks come and go; captured code has one for good
+            self.legal = None if legal is None else legal.clone()
+        elif legal is not None and self.legal is not None:
             self.legal.copy_(legal)
 
     # --- learning -------------------------------------------------------------------------------
