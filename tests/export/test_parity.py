@@ -14,7 +14,7 @@ from deployed import SPACES, Deployed, run_onnx
 
 from headwise.export import export_onnx
 from headwise.factorizations import factorizations
-from headwise.factorizations.base import is_offered
+from headwise.factorizations.base import offers
 
 ROWS = 10_000
 MOST_EDGES = 5
@@ -23,14 +23,14 @@ MOST_EDGES = 5
 
 def cells():
     found = []
-    for algorithm, what in {"ppo": "policy", "dqn": "value", "sac": "soft"}.items():
+    for algorithm, what in {"ppo": "policy", "dqn": "value", "sac": "twins"}.items():
         for name, kind in factorizations.items():
             for space in SPACES:
                 refused = name == "joint" and space != "discrete" and algorithm != "dqn"
                 refused |= algorithm == "sac" and name in ("vdn", "qplex") and space == "continuous"
                 # To a learner of options a continuous action in bins is like a hybrid one.
                 same = algorithm == "dqn" and space == "continuous"
-                if is_offered(kind, what) and not refused and not same:
+                if offers(kind, what) and not refused and not same:
                     found.append((algorithm, name, space))
     return found
 

@@ -113,7 +113,8 @@ class Learner(Algorithm, ABC):
     def _make_room_for(self, legal: Tensor | None) -> None:
         """Masks may come for the first time at any moment."""
         if legal is not None and not self.masked:
-            self._allocate(masked=True)
+            with Trace.paused():
+                self._allocate(masked=True)
 
     def _act_once(self) -> None:
         self._noise()

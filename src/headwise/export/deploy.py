@@ -23,6 +23,9 @@ from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, View
 from headwise.training.binning import Binning
 from headwise.training.normalise import Normaliser
 
+_MORE_THAN_ONE = 2
+"""Environment copies of the learner: what has one row is a constant of the graph (`Trace`)."""
+
 
 def deploy(
     learner: Algorithm,
@@ -65,7 +68,7 @@ def deploy(
         Task(
             spec=binning.spec,
             obs_size=observations.spec.size,
-            num_slots=1,
+            num_slots=_MORE_THAN_ONE,
             total_steps=1,
             factorization=factorization,
             keys=Keys([0]),  # what it begins with is overwritten

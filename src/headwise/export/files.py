@@ -146,6 +146,7 @@ def _traced(policy: DeployedPolicy, *, deterministic: bool, masks: bool) -> Expo
             return {name: dynamic(part) for name, part in x.items()}
         return None if x is None else {0: batch}
 
+    policy(**arguments)  # what is made once and kept must be of numbers, not of the graph
     with torch.no_grad(), _quiet():
         program = torch.export.export(
             policy, (), kwargs=arguments, dynamic_shapes=dynamic(arguments), strict=False

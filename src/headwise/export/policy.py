@@ -12,6 +12,7 @@ from headwise.algorithms.base import Algorithm
 from headwise.errors import ConfigError, SpaceError
 from headwise.export.actions import NamedActions
 from headwise.export.observations import NamedObservations
+from headwise.ops.buffers import Trace
 from headwise.spaces import ActionSpec
 from headwise.training.binning import Binning
 from headwise.training.legal import LegalOptions
@@ -88,7 +89,9 @@ class DeployedPolicy(nn.Module):
             obs_PBO = self._normalise(obs_PBO)
         uniform_PBU = None if uniform is None else uniform.unsqueeze(-3)
         legal = None if action_mask is None else self._legal(action_mask).unsqueeze(-4)
-        action_PBH = self.binning.to_env(self.learner.policy(obs_PBO, uniform_PBU, legal))
+        with Trace():
+            chosen_PBH = self.learner.policy(obs_PBO, uniform_PBU, legal)
+        action_PBH = self.binning.to_env(chosen_PBH)
         named: dict[str, Tensor] = self.actions(action_PBH.squeeze(-3))
         return named
 

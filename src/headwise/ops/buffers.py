@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -36,6 +37,16 @@ class Trace:
 
     def __exit__(self, *_: object) -> None:
         Trace.now = None
+
+    @staticmethod
+    @contextmanager
+    def paused() -> Iterator[None]:
+        """While it is entered, buffers are what they are: for whoever makes room for more."""
+        now, Trace.now = Trace.now, None
+        try:
+            yield
+        finally:
+            Trace.now = now
 
     def read(self, memory: _Memory) -> Tensor:
         """What a memory has in the graph."""

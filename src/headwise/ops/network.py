@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -176,9 +177,13 @@ class Network:
 
     def _define(self, x: Sequence[Buffer], copies: tuple[int, ...]) -> None:
         assert self.parameters is not None
-        flat = self.parameters.tensor.detach().requires_grad_(self.parameters.has_gradient)
-        given = [leaf.tensor.detach().requires_grad_(leaf.has_gradient) for leaf in x]
-        with torch.enable_grad():
+        traced = Trace.now is not None  # then nothing ever goes back
+        flat = self.parameters.tensor.detach()
+        flat.requires_grad_(self.parameters.has_gradient and not traced)
+        given = [
+            leaf.tensor.detach().requires_grad_(leaf.has_gradient and not traced) for leaf in x
+        ]
+        with nullcontext() if traced else torch.enable_grad():
             found = definition(self, flat, given, copies)
         for buffer, y in zip(self.outputs, found, strict=True):
             if buffer is self.out or self.shows_hidden:
@@ -187,7 +192,8 @@ class Network:
                     own.write(y.detach())
                 for k, copy in enumerate(copies):
                     own.copies(copy).write(y.detach()[:, k : k + 1])
-        self._graphs[copies] = flat, given, found[-1]
+        if not traced:
+            self._graphs[copies] = flat, given, found[-1]
 
     def _autograd(
         self, x: Sequence[Buffer], copies: tuple[int, ...], *, weights: bool, add: bool

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 import torch
@@ -100,17 +101,18 @@ class Operation:
     def _define(
         self, inputs: Sequence[Given], outputs: Sequence[Buffer], settings: dict[str, Any]
     ) -> None:
-        learns = [x is not None and x.has_gradient for x in inputs]
+        traced = Trace.now is not None  # then nothing ever goes back
+        learns = [x is not None and x.has_gradient and not traced for x in inputs]
         given = [
             None if x is None else x.tensor.detach().requires_grad_(wants)
             for x, wants in zip(inputs, learns, strict=True)
         ]
-        with torch.set_grad_enabled(any(learns)):
+        with nullcontext() if traced else torch.set_grad_enabled(any(learns)):
             found = self.definition(*given, **settings)
         found = found if isinstance(found, tuple) else (found,)
         for x, y in zip(outputs, found, strict=True):
             x.write(y.detach())
-        outputs[0].graph = given, found
+        outputs[0].graph = None if traced else (given, found)
 
     def _autograd(self, inputs: Sequence[Given], outputs: Sequence[Buffer], add: bool) -> None:
         given, found = outputs[0].graph
