@@ -29,7 +29,7 @@ logger = logging.getLogger("headwise")
 
 _FIRST = ("first_temperature", "policy_gain", "critic_orthogonal")
 """Settings of how learning begins, which change nothing once it has."""
-_KEPT = {"lr": "lr", "actor_lr_scale": "lr", "kl_coef": "kl_coef"}
+_KEPT = {"lr": "learning_rate", "actor_lr_scale": "learning_rate", "kl_coef": "kl_coef"}
 """Settings whose values are in what was learned as well, with the name that they have there."""
 RESUME = 2
 """The purpose of episodes that come after a break."""
@@ -181,7 +181,7 @@ def _check_late(before: Plan, after: Plan) -> None:
 def load_changed(loop: Loop, state: State, settings: Mapping[str, Any]) -> None:
     """Puts a state into a loop whose settings are others than those it was saved with."""
     ours, theirs = loop.algorithm.state_dict(), dict(state["learner"])
-    for setting, kept in _KEPT.items():  # optimisers, say, would go back to their old step size
+    for setting, kept in _KEPT.items():  # optimizers, say, would go back to their old learning rate
         if setting in settings:
             theirs |= {name: x for name, x in ours.items() if name.rpartition(".")[2] == kept}
     try:
