@@ -136,10 +136,12 @@ class Plan:
 
     def loop(self, env: VecEnv) -> Loop:
         """A loop that trains so in an environment."""
+        names = [n for n in ("hidden", "rollout", "batch_size") if hasattr(self.config, n)]
+        sizes = ", ".join(f"{name}={getattr(self.config, name)}" for name in names)
         with fits(
             "the learners",
-            got=f"{len(self.seeds)} members of {self.title} with hidden={self.config.hidden}",
-            fix="Take fewer seeds, narrower networks (hidden), or fewer bins.",
+            got=f"{len(self.seeds)} members of {self.title} with {sizes}",
+            fix=f"Take fewer seeds or bins, or make one of these smaller: {', '.join(names)}.",
         ):
             loop = make_loop(
                 env,

@@ -16,6 +16,16 @@ Window: TypeAlias = tuple[tuple[int, int, int], ...]
 """Cuts of (dimension, start, count), one after another."""
 
 
+_LARGEST = 2**31 - 1
+"""The most rows, columns or whatever that compiled operations count."""
+
+
+def check_sizes(*sizes: int) -> None:
+    """Refuses sizes that no memory has."""
+    if max(sizes) > _LARGEST:
+        raise MemoryError(f"a buffer too large for any memory: {max(sizes):,} of something")
+
+
 class Trace:
     """While it is entered, buffers are tensors of a graph, for as many rows as its inputs have.
 
@@ -121,6 +131,7 @@ class Buffer:
         padded: bool = False,
         device: torch.device | str = "cpu",
     ) -> None:
+        check_sizes(members, rows, columns, copies)
         pitch = -(-columns // 16) * 16 if padded else columns
         if torch.device(device).type == "cpu":
             from headwise.ops.core import core

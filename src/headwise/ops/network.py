@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from headwise.ops.buffers import Buffer, Trace
+from headwise.ops.buffers import Buffer, Trace, check_sizes
 from headwise.ops.core import core
 from headwise.ops.functions import elu
 from headwise.ops.operation import emit
@@ -67,6 +67,7 @@ class Network:
     ) -> None:
         self.leaves, self.layers = tuple(leaves), tuple(layers)
         self.members, self.copies = members, copies
+        check_sizes(members, copies, rows, *leaves, *(layer.width for layer in layers))
         self.sees = sees
         self.device = torch.device(device)
         self.parameters: Buffer | None = None
