@@ -11,7 +11,8 @@ import torch
 from robots import DQN, PPO, Free, Masked, Robot, Team, saved
 
 import headwise as hw
-from headwise.training.checkpoint import read_checkpoint, write_checkpoint
+from headwise.algorithms.base import ENGINE
+from headwise.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 
 @pytest.fixture
@@ -348,20 +349,40 @@ def test_a_member_says_for_how_long_it_was_trained(tmp_path):
             hw.Agent.load(tmp_path / "z.zip")
 
 
-# --- earlier versions -----------------------------------------------------------------------------
+# --- other engines --------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_of_an_earlier_version_is_loaded(tmp_path):
-    """It said nothing of what had no id, counted ticks, and could leave out the memory."""
-    saved(tmp_path / "x.zip", Robot, "dqn", view="discrete")
+def of_the_first_engine(path):
+    """A file as it was before operations: optimizers kept `lr`, and nobody said which engine."""
+    saved(path, Robot, "dqn", view="discrete")
+    info, tensors = read_checkpoint(path)
+    learner = dict(tensors["learner"])
+    learner["lr"] = learner.pop("learning_rate").flatten()
+    learner["steps"] = learner.pop("acts")
+    for name in ("values", "mean", "square", "target"):  # without padding
+        learner[name] = learner[name][:, :-7].clone()
+    info = {n: x for n, x in info.items() if n not in ("engine", "entries")}
+    write_checkpoint(path, Checkpoint(info, tensors | {"learner": learner}))
+
+
+def test_a_checkpoint_of_the_first_engine_is_refused_in_a_sentence(tmp_path):
+    of_the_first_engine(tmp_path / "x.zip")
+    for env in (None, Robot):
+        with pytest.raises(hw.CheckpointError) as error:
+            hw.Agent.load(tmp_path / "x.zip", env=env)
+        assert str(error.value) == (
+            f"'{tmp_path}/x.zip' was trained by another engine, whose networks this one cannot go "
+            f"on with; got engine 1 of headwise {hw.__version__}; allowed: engine 2. Train it "
+            "again, or load it with the version that made it."
+        )
+
+
+@pytest.mark.parametrize("engine", [1, 3, "2", None])
+def test_so_is_one_of_any_other_engine(engine, tmp_path):
+    saved(tmp_path / "x.zip", Robot)
     found = read_checkpoint(tmp_path / "x.zip")
-    info = {
-        n: x
-        for n, x in found.info.items()
-        if n not in ("masks", "format", "entries", "steps_before")
-    }
-    del found.tensors["counters"]["steps"], found.tensors["memory"]
-    write_checkpoint(tmp_path / "y.zip", found._replace(info=info | {"env": None}))
-    agent = hw.Agent.load(tmp_path / "y.zip", env=Robot)
-    assert agent.steps == 80
-    assert agent.learn(40, progress=False).steps == 120
+    assert found.info["engine"] == ENGINE == 2
+    forged = found._replace(info=found.info | {"engine": engine, "versions": 7})
+    write_checkpoint(tmp_path / "y.zip", forged)
+    with pytest.raises(hw.CheckpointError, match=f"got engine {engine} of headwise None; allowed"):
+        hw.Agent.load(tmp_path / "y.zip", env=Robot)

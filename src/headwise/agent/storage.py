@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from headwise.agent.face import Face
 from headwise.agent.plan import Plan
 from headwise.agent.state_check import check_extras, check_fit, check_state
 from headwise.agent.world import World
+from headwise.algorithms.base import ENGINE
 from headwise.checks import is_whole
 from headwise.errors import CheckpointError
 from headwise.population import select_members
@@ -51,6 +52,7 @@ def parts_as_bytes(parts: Parts) -> bytes:
 
 def _checkpoint(parts: Parts) -> Checkpoint:
     info = {
+        "engine": ENGINE,
         "plan": parts.plan.to_json(),
         "face": parts.face.to_json(),
         "env": parts.world.to_json(),
@@ -64,12 +66,12 @@ def _checkpoint(parts: Parts) -> Checkpoint:
 def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
     """Reads them from a file that may be anything."""
     info, tensors = read_checkpoint(path)
+    _check_engine(path, info)
     plan = Plan.from_json(info.get("plan"), device)
     face = Face.from_json(info.get("face"))
     for part in ("counters", "learner", "metrics", "episodes"):
         if part not in tensors:
             raise CheckpointError(f"the checkpoint has no {part}", got=sorted(tensors))
-    _count_steps(plan, tensors["counters"])
     if "scores" in tensors:
         _check_scores(plan, tensors["scores"])
     check_state(plan, face, tensors)
@@ -78,9 +80,7 @@ def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
         for part, named in tensors.items()
     }
     world = World.from_json(info.get("env"), face)
-    # Earlier versions did not tell; where there were masks, memory has them.
-    masks = info.get("masks", "legal" in {**state.get("memory", {}), **state.get("now", {})})
-    before = info.get("steps_before", 0)
+    masks, before = info.get("masks"), info.get("steps_before")
     if not is_whole(before) or before < 0:
         raise CheckpointError("the checkpoint does not say what it was trained for", got=before)
     return Parts(plan, face, world, state, bool(masks), int(before))
@@ -91,10 +91,8 @@ def held_steps(path: str | os.PathLike[str]) -> int:
     if not os.path.isfile(path) or not os.path.getsize(path):
         return 0
     try:
-        info, tensors = read_checkpoint(path, only=("counters",))
-        counters = tensors["counters"]
-        _count_steps(Plan.from_json(info.get("plan"), "cpu"), counters)
-        return int(counters["steps"])
+        tensors = read_checkpoint(path, only=("counters",)).tensors
+        return int(tensors["counters"]["steps"])
     except (CheckpointError, KeyError) as error:
         raise CheckpointError(
             f"there is another file at {os.fspath(path)!r}, which is no checkpoint",
@@ -159,10 +157,19 @@ def versions() -> dict[str, str]:
     }
 
 
-def _count_steps(plan: Plan, counters: dict[str, Tensor]) -> None:
-    """Earlier versions counted ticks alone, of slots whose number never changed."""
-    if "ticks" in counters and "steps" not in counters:
-        counters["steps"] = counters["ticks"] * plan.num_envs
+def _check_engine(path: str | os.PathLike[str], info: dict[str, Any]) -> None:
+    """Refuses what another engine has learned: its parameters mean nothing to this one."""
+    engine = info.get("engine", 1)  # the first one did not say
+    if engine != ENGINE:
+        made = info.get("versions")
+        version = made.get("headwise") if isinstance(made, dict) else None
+        raise CheckpointError(
+            f"{os.fspath(path)!r} was trained by another engine, whose networks this one cannot "
+            "go on with",
+            got=f"engine {engine} of headwise {version}",
+            allowed=f"engine {ENGINE}",
+            fix="Train it again, or load it with the version that made it.",
+        )
 
 
 def _check_scores(plan: Plan, named: dict[str, Tensor]) -> None:
