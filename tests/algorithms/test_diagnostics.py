@@ -1,45 +1,86 @@
 """Numbers that tell how learning goes."""
 
-import math
+import sys
+from pathlib import Path
 
 import pytest
 import torch
+from learners import HYBRID, make_learner, rollout_batch
 
-from headwise.algorithms.diagnostics import RunningMeans, head_gradients, movement
+sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
 
+from by_hand import buffer, column, result, rows
 
-def test_gradients_of_heads_by_hand():
-    """Losses a w_p and b w_p^2 of head 0 and 1: gradients a and 2 b w_p for member p."""
-    weight = torch.nn.Parameter(torch.tensor([[2.0], [3.0]]))
-    unused = torch.nn.Parameter(torch.ones(2, 1, 3))
-    losses = torch.cat([5.0 * weight, 7.0 * weight.square()], dim=-1)
-    found = head_gradients(losses, [weight, unused])
-    expected = torch.zeros(2, 2, 4)
-    expected[0, :, 0] = 5.0
-    expected[1, :, 0] = torch.tensor([28.0, 42.0])
-    assert torch.equal(found, expected)
+from headwise.algorithms.ppo.diagnostics import (
+    HeadGradients,
+    explained_variance,
+    gradient_shares,
+    summed_cosine,
+)
+from headwise.ops import Buffer, Ratios
 
-
-def test_movement_by_hand():
-    """Two rows, two heads; the second row of member 0 does not count, and none of member 1."""
-    log_ratio = torch.tensor([[[math.log(2.0), 0.0], [math.log(4.0), math.log(0.5)]]])
-    log_ratio = log_ratio.repeat(2, 1, 1)
-    valid = torch.tensor([[1.0, 0.0], [0.0, 0.0]]).unsqueeze(-1)
-    found = movement(log_ratio, log_ratio.exp(), valid, torch.tensor([0.2, 3.0]))
-    kl = {ratio: ratio - 1.0 - math.log(ratio) for ratio in (0.5, 2.0, 4.0)}
-    assert found["train/approx_kl"].tolist() == pytest.approx([kl[2.0], 0.0])
-    assert found["train/clip_fraction"].tolist() == pytest.approx([0.5, 0.0])
-    assert found["train/joint_ratio"].tolist() == pytest.approx([2.0, 0.0])
-    by_head = [0.5 * (kl[2.0] + kl[4.0]), 0.5 * kl[0.5]]
-    assert found["heads/kl"].tolist() == [pytest.approx(by_head, rel=1e-5)] * 2
-    assert found["heads/clip_fraction"].tolist() == [[1.0, 0.5], [0.0, 0.0]]
+EACH = Ratios((0, 1), (1.0, 1.0))
 
 
-def test_running_means_leave_what_they_were_given():
-    first, second = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 6.0], requires_grad=True)
-    means = RunningMeans()
-    means.add({"a": first, "b": first[:1]})
-    means.add({"b": second[1:], "a": second})
-    assert {name: x.tolist() for name, x in means.result().items()} == {"a": [2.5, 4.0], "b": [3.5]}
-    assert first.tolist() == [1.0, 2.0]
-    assert not means.result()["a"].requires_grad
+def test_shares_and_cosine_of_gradients_by_hand():
+    found = result(gradient_shares, rows((3.0, 4.0), (0.0, 15.0)), ratios=EACH)
+    torch.testing.assert_close(found, rows((0.25, 0.75)))
+    together = Ratios((1, 0, 1), (1.0,) * 3)  # the first and the third have a ratio together
+    found = result(gradient_shares, rows((3.0, 4.0), (0.0, 15.0)), ratios=together)
+    torch.testing.assert_close(found, rows((0.375, 0.25, 0.375)))
+    sums = rows((3.0, 0.0), (0.0, 4.0)), rows((1.0, 0.0), (2.0, 0.0))
+    assert result(summed_cosine, *sums).item() == pytest.approx(0.6)
+
+
+def test_nothing_learned_has_no_shares():
+    assert result(gradient_shares, torch.zeros(1, 1, 2, 5), ratios=EACH).tolist() == [[[[0.0] * 2]]]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_each_ratio_is_measured_by_itself(columns):
+    """A gradient that is the sums of the advantages: one column serves every ratio."""
+    gradient = Buffer(1, 1, 2)
+    advantage = rows((1.0, 2.0), (2.0, 6.0))[..., :columns]
+    plain = torch.ones_like(advantage)
+    asked = []
+
+    def backward(own):
+        asked.append(own.tensor[0, 0].clone())
+        gradient.tensor.copy_(own.tensor.sum(-2, keepdim=True))
+
+    heads = HeadGradients(gradient, EACH)
+    heads.measure(backward, buffer(advantage), buffer(plain))
+    assert all((x != 0.0).sum() == 2 for x in asked)  # of both rows, one column
+    sums = advantage.sum(-2).flatten().expand(2) if columns == 1 else advantage.sum(-2).flatten()
+    torch.testing.assert_close(heads.shares.tensor.flatten(), sums / sums.sum())
+    cosine = torch.cosine_similarity(sums, torch.ones(2), dim=0)
+    torch.testing.assert_close(heads.cosine.tensor.flatten(), cosine.view(1))
+
+
+def test_explained_variance_by_hand():
+    """Targets 1, 2, 3 and one that does not count; values that are half of them."""
+    target, valid = column(1.0, 2.0, 3.0, 99.0), column(1, 1, 1, 0)
+    assert result(explained_variance, target, target, valid).item() == pytest.approx(1.0)
+    assert result(explained_variance, 0.5 * target, target, valid).item() == pytest.approx(0.75)
+    assert result(explained_variance, 0.0 * target, target, valid).item() == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("factorization", ["shared", "vdn"])
+def test_rows_without_a_transition_change_nothing_that_is_reported_of_the_policy(factorization):
+    """Divergence, clipping, entropies and explained variance are those of the other rows."""
+    found = []
+    for garbage in (1.0, 50.0):
+        learner = make_learner(
+            "ppo", factorization, HYBRID, envs=2, rollout=16, minibatch=16, epochs=1, lr=0.0001
+        )
+        batch = rollout_batch(learner)
+        valid = torch.ones_like(batch.valid)
+        valid[:, 3] = valid[:, 6, 1] = False
+        obs = torch.where(valid.unsqueeze(-1), batch.obs, garbage * batch.obs)
+        found.append(learner.update(batch._replace(obs=obs, valid=valid))())
+    names = [n for n in found[0] if n.startswith(("heads/", "train/"))]
+    same = [n for n in names if n.split("/")[1] in ("kl", "clip_fraction", "entropy", "approx_kl",
+                                                    "joint_ratio")]  # fmt: skip
+    assert len(same) == 6
+    for name in same:
+        torch.testing.assert_close(found[0][name], found[1][name], rtol=1e-4, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Operations on numbers that a test has written: what they say, and the gradients they hand back."""
+"""Operations on numbers written by hand: what they make of them, and the gradients they return."""
 
 from __future__ import annotations
 
