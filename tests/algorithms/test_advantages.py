@@ -1,113 +1,140 @@
+"""From what a critic says of a rollout to advantages and targets, by hand."""
+
 import pytest
 import torch
+from learners import make_learner, rollout_batch
 
-from headwise.algorithms.advantages import estimate_advantages, standardised
-from headwise.algorithms.base import RolloutBatch
-from headwise.algorithms.importance import importance_weights
+from headwise import ActionSpec, Choice
+from headwise.algorithms.ppo.ratios import group_advantages
+from headwise.ops import Buffer, Ratios
 
-HALF = torch.tensor([0.5])
+SPEC = ActionSpec.of(a=Choice(2), b=Choice(2))
+HALF = (0.5, 0.5)
+SAID = {"value": [0.5, 1.0, 1.5, 2.0], "next_value": [1.0, 9.0, 4.0, 6.0]}
+EVEN = [[1.0, 1.0]] * 4
 
 
-def batch_of(reward, terminated, truncated, valid=None):
-    """One member, one slot."""
+def estimate(factorization="shared", importance=None, spec=SPEC, **settings):
+    """What is made of four steps of one environment, if policy and critic say what is said above.
 
-    def grid(x):
-        return torch.tensor(x).view(1, -1, 1)
-
-    nothing = torch.zeros(1, len(reward), 1, 1)
-    valid = [True] * len(reward) if valid is None else valid
-    return RolloutBatch(
-        obs=nothing,
-        action=nothing,
-        reward=grid(reward),
-        next_obs=nothing,
-        terminated=grid(terminated),
-        truncated=grid(truncated),
-        valid=grid(valid),
-        legal=None,
-        extra={},
+    Rewards are 1, 2, 3 and 4; the second ends the task, and the third is cut off. Importance is
+    shares of the credit.
+    """
+    settings = {"gamma": HALF, "gae_lambda": HALF, "normalise": "off"} | settings
+    learner = make_learner(
+        "ppo", factorization, spec, envs=1, rollout=4, minibatch=4, anneal_share=0.0, **settings
     )
+    ends = [[False, True, False, False], [False, False, True, False]]
+    terminated, truncated = (torch.tensor(x).view(1, 4, 1).repeat(2, 1, 1) for x in ends)
+    reward = torch.tensor([1.0, 2.0, 3.0, 4.0]).view(1, 4, 1).repeat(2, 1, 1)
+    batch = rollout_batch(learner, reward=reward, terminated=terminated, truncated=truncated)
+    learner.load(batch)
+    said = {name: torch.tensor(x).unsqueeze(-1) for name, x in SAID.items()}
+    said |= {} if importance is None else {"importance": torch.tensor(importance)}
+
+    def look(part):
+        for name, x in said.items():
+            part[name].tensor.copy_(x.expand_as(part[name].tensor))
+
+    learner.estimator._look = look
+    learner.updates.longs.fill_(1)  # weights apply in full
+    learner.estimator.run(learner.rollout, learner.updates, 4)
+    return {name: x.tensor[:, 0].clone() for name, x in learner.rollout.buffers.items()}
 
 
-def columns(*values):
-    return torch.tensor(values).view(1, -1, 1, 1)
-
-
-BATCH = batch_of([1.0, 2.0, 3.0, 4.0], [False, True, False, False], [False, False, True, False])
-VALUE, AFTER = columns(0.5, 1.0, 1.5, 2.0), columns(1.0, 9.0, 4.0, 6.0)
-
-
-def estimate(**more):
-    settings = {"gamma": HALF, "gae_lambda": HALF, "normalise": False} | more
-    return estimate_advantages(BATCH, VALUE, AFTER, **settings)
+def flat(x):
+    return x[0].flatten().tolist()
 
 
 def test_lambda_returns_by_hand():
     # residuals 1, 1, 3.5, 5; the trace (0.25) is cut at both ends: advantages 1.25, 1, 3.5, 5
     found = estimate()
-    assert found.advantage.flatten().tolist() == [1.25, 1.0, 3.5, 5.0]
-    assert torch.equal(found.plain, found.advantage)
-    # value + advantage
-    assert found.target.flatten().tolist() == [1.75, 2.0, 5.0, 7.0]
-    assert torch.equal(found.value, VALUE)
+    assert flat(found["advantage"]) == [1.25, 1.0, 3.5, 5.0]
+    assert torch.equal(found["plain"], found["advantage"])
+    assert flat(found["target"]) == [1.75, 2.0, 5.0, 7.0]  # value + advantage
+
+
+def test_each_head_of_independent_has_its_own():
+    found = estimate("independent")
+    assert found["target"][0].tolist() == [[x, x] for x in (1.75, 2.0, 5.0, 7.0)]
+    assert found["advantage"][0].tolist() == [[x, x] for x in (1.25, 1.0, 3.5, 5.0)]
 
 
 def test_one_step_targets_by_hand():
     # r + 0.5 V(s'), without V(s') after the task's own end and with it after a cut
-    found = estimate(critic_target="one_step")
-    assert found.target.flatten().tolist() == [1.5, 2.0, 5.0, 7.0]
-    assert found.advantage.flatten().tolist() == [1.25, 1.0, 3.5, 5.0]  # the same as ever
+    found = estimate("vdn", EVEN, critic_target="one_step")
+    assert flat(found["target"]) == [1.5, 2.0, 5.0, 7.0]
+    assert flat(found["plain"]) == [1.25, 1.0, 3.5, 5.0]  # the same as ever
+
+
+WEIGHTS = [[0.25, 0.75], [1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
 
 
 def test_credit_by_hand_inside_and_outside_the_trace():
-    weights = torch.tensor([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]).view(1, 4, 1, 2)
-    inside = estimate(weights=weights).advantage[0, :, 0]
+    def close(found, *expected):
+        torch.testing.assert_close(found[0], torch.tensor(expected), atol=1e-6, rtol=1e-6)
+
+    found = estimate("vdn", WEIGHTS)
+    close(found["weight"], *WEIGHTS)
     # head 0: residuals .25, 1, 1.75, 0; with the trace: .25 + .25 * 1 = .5, then 1, 1.75, 0
-    assert inside[:, 0].tolist() == [0.5, 1.0, 1.75, 0.0]
-    assert inside[:, 1].tolist() == [0.75, 0.0, 1.75, 5.0]
-    outside = estimate(weights=weights, weight_place="outside").advantage[0, :, 0]
+    close(found["advantage"], [0.5, 0.75], [1.0, 0.0], [1.75, 1.75], [0.0, 5.0])
+    close(found["plain"], [1.25], [1.0], [3.5], [5.0])
+    close(found["target"], [1.75], [2.0], [5.0], [7.0])  # which credit does not change
+    outside = estimate("vdn", WEIGHTS, weight_place="outside")
     # the whole estimate (1.25, 1, 3.5, 5) by the weight of its own state
-    assert outside[:, 0].tolist() == [0.3125, 1.0, 1.75, 0.0]
+    close(outside["advantage"], [0.3125, 0.9375], [1.0, 0.0], [1.75, 1.75], [0.0, 5.0])
 
 
 @pytest.mark.parametrize("place", ["inside", "outside"])
 def test_credit_summed_over_heads_is_the_plain_estimate(place):
-    importance = torch.rand(1, 4, 1, 5, generator=torch.Generator().manual_seed(0))
-    found = estimate(weights=importance_weights(importance, 0.8), weight_place=place)
-    torch.testing.assert_close(found.advantage.sum(-1, keepdim=True), found.plain)
+    importance = torch.rand(4, 2, generator=torch.Generator().manual_seed(0)).tolist()
+    found = estimate("vdn", importance, weight_place=place, importance_floor=0.2)
+    torch.testing.assert_close(found["credit"].sum(-1, keepdim=True), found["plain"])
 
 
 def test_members_discount_by_their_own():
-    two = RolloutBatch(*(x if x is None or x == {} else x.repeat(2, *[1] * (x.dim() - 1))
-                         for x in BATCH))  # fmt: skip
-    rates = torch.tensor([0.5, 0.0])
-    found = estimate_advantages(
-        two, VALUE.repeat(2, 1, 1, 1), AFTER.repeat(2, 1, 1, 1),
-        gamma=rates, gae_lambda=torch.tensor([0.5, 0.5]), normalise=False,
-    )  # fmt: skip
-    assert found.advantage[0].flatten().tolist() == [1.25, 1.0, 3.5, 5.0]
-    assert found.advantage[1].flatten().tolist() == [0.5, 1.0, 1.5, 2.0]  # r - V
+    found = estimate(gamma=(0.5, 0.0))
+    assert found["advantage"][0].flatten().tolist() == [1.25, 1.0, 3.5, 5.0]
+    assert found["advantage"][1].flatten().tolist() == [0.5, 1.0, 1.5, 2.0]  # r - V
 
 
-def test_standardising_counts_what_is_valid_and_stays_within_a_member():
-    x = torch.tensor([[1.0, 3.0, 99.0], [10.0, 30.0, 50.0]]).unsqueeze(-1)
-    valid = torch.tensor([[True, True, False], [True, True, True]]).unsqueeze(-1)
-    found = standardised(x, valid)
-    torch.testing.assert_close(found[0, :2, 0], torch.tensor([-1.0, 1.0]))
-    assert abs(float(found[1].mean())) < 1e-6
-    assert float(found[1].square().mean()) == pytest.approx(1.0, abs=1e-5)
-    alone = standardised(x[1:], valid[1:])
-    assert torch.equal(alone[0], found[1])
-
-
-def test_equal_advantages_do_not_explode():
-    found = standardised(torch.full((1, 8, 1), 3.0), torch.ones(1, 8, 1, dtype=torch.bool))
-    assert (found == 0).all()
-
-
-def test_all_heads_are_standardised_together():
+def test_all_heads_are_standardized_together():
     """One mean and one deviation: a head with little credit keeps little credit."""
-    weights = torch.tensor([0.9, 0.1]).expand(1, 4, 1, 2)
-    found = estimate(weights=weights, weight_place="outside", normalise=True).advantage
-    assert found[..., 0].std() > 5 * found[..., 1].std()
-    assert abs(float(found.mean())) < 1e-6
+    settings = {"weight_place": "outside", "normalise": "rollout"}
+    found = estimate("vdn", [[0.9, 0.1]] * 4, **settings)["advantage"]
+    raw = estimate("vdn", [[0.9, 0.1]] * 4, **settings | {"normalise": "off"})["advantage"]
+    mean = raw.mean((-2, -1), keepdim=True)
+    std = raw.var((-2, -1), keepdim=True, correction=0).sqrt()
+    torch.testing.assert_close(found, (raw - mean) / std, rtol=1e-5, atol=1e-6)
+    assert found[0, :, 0].std() > 5 * found[0, :, 1].std()
+
+
+@pytest.mark.parametrize(
+    ("groups", "mean", "advantages"),
+    [
+        # heads a, b: Choices, x, y: Ranges with advantages 2, 9, 1 and 4
+        ((0, 0, 0, 0), False, [16.0]),
+        ((0, 0, 0, 0), True, [4.0]),
+        ((0, 1, 2, 2), False, [2.0, 9.0, 5.0]),
+        ((0, 1, 2, 2), True, [2.0, 9.0, 2.5]),
+        ((0, 1, 2, 3), True, [2.0, 9.0, 1.0, 4.0]),
+    ],
+)
+def test_shares_of_a_credit_add_up_and_whole_advantages_do_not(groups, mean, advantages):
+    given, out = Buffer(1, 3, 4), Buffer(1, 3, len(advantages))
+    given.tensor.copy_(torch.tensor([2.0, 9.0, 1.0, 4.0]).expand(1, 1, 3, 4))
+    group_advantages(given, ratios=Ratios(groups, (1.0,) * 4), mean=mean, out=out)
+    assert out.tensor[0, 0].tolist() == [advantages] * 3
+
+
+@pytest.mark.parametrize(
+    ("factorization", "adds_up"),
+    [("independent", False), ("vdn", True), ("qplex", True)],
+)
+def test_who_shares_out_a_credit(factorization, adds_up):
+    """With one ratio for all heads: shares are added up, and whole advantages averaged."""
+    branches = {"importance": WEIGHTS} if adds_up else {}
+    found = estimate(factorization, **branches, ratio="joint")
+    credit, advantage = found["credit"], found["advantage"]
+    together = credit.sum(-1) if adds_up else credit.mean(-1)
+    torch.testing.assert_close(advantage, together.unsqueeze(-1))

@@ -6,7 +6,6 @@ import typing
 
 import pytest
 import torch
-from torch import nn
 
 from headwise import ConfigError
 from headwise.algorithms import algorithms
@@ -106,15 +105,3 @@ def test_one_ratio_for_all_ranges_goes_with_every_critic(factorization):
     loop = make_loop(env, config, factorizations.get(factorization)(), (0, 1), 64)
     loop.run(64)
     assert torch.isfinite(loop.metrics["train/policy_gradient_loss"]).all()
-
-
-def test_no_network_normalises_over_members():
-    """BatchNorm would mix rows, and over a stacked axis even members; nobody may use it."""
-    env = NativeVecEnv("HybridShoot", (0, 1), 4)
-    for name, kind in algorithms.items():
-        learner = make_loop(
-            env, kind(hidden=(8,)), factorizations.get("vdn")(), (0, 1), 64
-        ).algorithm
-        for part in vars(learner).values():
-            if isinstance(part, nn.Module):
-                assert not any("BatchNorm" in type(m).__name__ for m in part.modules()), name

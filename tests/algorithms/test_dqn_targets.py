@@ -122,9 +122,7 @@ def test_joint_munchausen_is_of_the_actions_that_there_are():
     values = values_of(learner, learner.slow, batch.obs, all_actions(IDLE)[:6]).squeeze(-1)
     log_policy = (values / TEMPERATURE).log_softmax(-1)[..., 5]
     learner.update(batch._replace(action=torch.tensor([1.0, 3.0]).expand(2, ROWS, 2)))
-    torch.testing.assert_close(
-        learner.target.tensor[:, 0, :, 0], WEIGHT * TEMPERATURE * log_policy
-    )
+    torch.testing.assert_close(learner.target.tensor[:, 0, :, 0], WEIGHT * TEMPERATURE * log_policy)
 
 
 # --- what errors count ----------------------------------------------------------------------------

@@ -1,61 +1,79 @@
+"""A critic that learns from rows of the past."""
+
 import copy
 
 import pytest
 import torch
+from learners import as_buffer, networks
 
-from headwise.algorithms.offline import OfflineRows
 from headwise.algorithms.ppo import PPO
+from headwise.algorithms.ppo.buffers import Rows
+from headwise.algorithms.ppo.offline import OfflineRows
 from headwise.envs.probes import probes
 from headwise.factorizations import factorizations
 from headwise.population import Keys
 from headwise.training.build import make_loop
 
-NAMES = ("obs", "raw", "bins", "reward", "next_obs", "terminated", "valid")
+NAMES = ("obs", "raw", "unit", "option", "reward", "next_obs", "terminated", "valid")
 
 
-def rows(first, count, members=2):
-    numbers = torch.arange(first, first + count, dtype=torch.float32)
-    return {name: numbers.expand(members, -1).unsqueeze(-1).clone() for name in NAMES}
+def rows(first, count, mask=None, next_mask=None):
+    """Numbers from `first` on in every column, of two members."""
+    widths = dict.fromkeys(NAMES, 1)
+    masks = {n: x for n, x in {"mask": mask, "next_mask": next_mask}.items() if x is not None}
+    found = Rows(2, count, widths | dict.fromkeys(masks, 4), torch.device("cpu"))
+    for name in NAMES:
+        found[name].tensor[..., 0] = torch.arange(first, first + count, dtype=torch.float32)
+    for name, value in masks.items():
+        found[name].tensor.fill_(value)
+    return found
+
+
+def add(past, *some):
+    for part in some:
+        past.add(part, Keys((0, 1)).at(3), 1)
+    return past
+
+
+def kept(past, name="obs", member=0):
+    return past.rows[name][member, :, 0].tolist()
 
 
 def test_masks_may_come_and_go():
     """Where none were given, everything is legal."""
-    past, mask = OfflineRows(10), torch.zeros(2, 3, 1, 4, dtype=torch.bool)
-    past.add(rows(0, 3))
-    past.add(rows(3, 3) | {"legal": mask})
-    past.add(rows(6, 3))
-    assert past.rows["legal"].shape == (2, 9, 1, 4)
-    assert past.rows["legal"].all(-1)[0, :, 0].tolist() == [True] * 3 + [False] * 3 + [True] * 3
+    past = add(OfflineRows(10), rows(0, 3), rows(3, 3, mask=0.0), rows(6, 3))
+    assert past.rows["mask"].shape == (2, 9, 4)
+    assert past.rows["mask"].amin(-1)[0].tolist() == [1.0] * 3 + [0.0] * 3 + [1.0] * 3
+    past = add(OfflineRows(10), rows(0, 3), rows(3, 2, next_mask=0.0))
+    assert past.rows["next_mask"][..., 0].tolist() == [[1.0] * 3 + [0.0] * 2] * 2
+    assert past.rows["obs"].shape[1] == 5
 
 
 def test_the_latest_rows_are_kept():
-    past = OfflineRows(5)
-    past.add(rows(0, 3))
-    assert past.rows["obs"][0, :, 0].tolist() == [0, 1, 2]
-    past.add(rows(3, 3))
-    assert past.rows["obs"][1, :, 0].tolist() == [1, 2, 3, 4, 5]
-    past.add(rows(6, 9))
-    assert past.rows["reward"][0, :, 0].tolist() == [10, 11, 12, 13, 14]
+    past = add(OfflineRows(5), rows(0, 3))
+    assert kept(past) == [0, 1, 2]
+    assert kept(add(past, rows(3, 3)), member=1) == [1, 2, 3, 4, 5]
+    assert kept(add(past, rows(6, 9)), "reward") == [10, 11, 12, 13, 14]
 
 
 def test_rows_drawn_belong_together_and_differ_by_epoch_and_member():
-    past = OfflineRows(100)
-    past.add(rows(0, 50))
-    part = past.draw(Keys((0, 1)).at(3), epochs=2, num_rows=20)
-    first, second = part(0, 0, 10), part(1, 0, 10)
-    assert set(first) == {f"past_{name}" for name in NAMES}
-    assert first["past_obs"].shape == (2, 10, 1)
-    assert torch.equal(first["past_obs"], first["past_reward"])
-    assert not torch.equal(first["past_obs"], second["past_obs"])
-    assert not torch.equal(first["past_obs"][0], first["past_obs"][1])
-    again = past.draw(Keys((0, 1)).at(3), epochs=2, num_rows=20)(0, 5, 5)
-    assert torch.equal(again["past_obs"], first["past_obs"][:, 5:])
+    def drawn(*counts):
+        past = OfflineRows(100)
+        past.add(rows(0, 50), Keys((0, 1)).at(3), 2)
+        found = []
+        for count in counts:
+            out = rows(0, count)
+            past.draw(out)
+            found.append({name: x.tensor[:, 0, :, 0].clone() for name, x in out.buffers.items()})
+        return found
 
-
-def test_masks_are_kept_where_there_are_any():
-    past = OfflineRows(10)
-    past.add(rows(0, 3) | {"legal": torch.ones(2, 3, 1, 2, dtype=torch.bool)})
-    assert past.rows["legal"].shape == (2, 3, 1, 2)
+    first, second = drawn(50, 50)
+    assert all(torch.equal(first["obs"], x) for x in first.values())
+    assert not torch.equal(first["obs"], second["obs"])
+    assert not torch.equal(first["obs"][0], first["obs"][1])
+    assert len(first["obs"][0].unique()) < 50  # with replacement
+    *_, part = drawn(10, 10)
+    assert torch.equal(part["obs"], first["obs"][:, 10:20])
 
 
 def loop_of(steps, offline_rows=300, factorization="vdn", **more):
@@ -73,9 +91,7 @@ def test_the_critic_learns_from_the_past_and_the_policy_from_the_rollout(factori
         assert all(torch.isfinite(x).all() for x in loop.metrics.values())
     assert ours.algorithm.offline.rows["obs"].shape == (2, 300, 1)
     assert plain.algorithm.offline is None
-    assert [loop.algorithm.capturable for loop in (ours, plain)] == [False, True]
-    state = [loop.algorithm.state_dict()["values"] for loop in (ours, plain)]
-    assert not torch.equal(*state)
+    assert not torch.equal(*(loop.algorithm.state_dict()["values"] for loop in (ours, plain)))
 
 
 def test_the_past_is_part_of_the_state():
@@ -87,62 +103,67 @@ def test_the_past_is_part_of_the_state():
     for loop in (whole, other):
         loop.run(512)
     ours, theirs = (loop.algorithm.state_dict() for loop in (whole, other))
+    assert {"past_obs", "past_reward"} <= ours.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-def test_rows_of_an_older_checkpoint_have_successors_of_which_every_option_is_legal():
-    past = OfflineRows(10)
-    past.add(rows(0, 3))
-    past.add(rows(3, 2) | {"next_legal": torch.zeros(2, 2, 1, 2, dtype=torch.bool)})
-    assert past.rows["next_legal"][:, :, 0, 0].tolist() == [[True] * 3 + [False] * 2] * 2
-    assert past.rows["obs"].shape[1] == 5
+class Past:
+    """A learner whose past is four rows of its own making, all of which it draws."""
+
+    def __init__(self, factorization="vdn", **settings):
+        self.learner = learner = loop_of(512, factorization=factorization, **settings).algorithm
+        chance = torch.Generator().manual_seed(0)
+        self.part = learner._past.part(0, 4)
+        for name in ("obs", "next_obs", "reward"):
+            self.part[name].tensor.copy_(torch.rand(2, 1, 4, 1, generator=chance))
+        self.part["valid"].tensor.fill_(1.0)
+        learner.offline.draw = lambda out: None
+
+    def loss(self):
+        """Of each member's critic on them."""
+        self.learner._learn_from_the_past(self.learner.offline, 4)
+        return self.learner.value_loss.tensor[:, 0, 0, 0] / self.learner.config.value_coef
 
 
 @pytest.mark.parametrize("only_one", [False, True])
 def test_the_next_value_of_the_past_counts_the_mixture_where_that_is_asked_for(only_one):
     """Targets are then higher by gamma times it; where one option is legal it adds nothing."""
-    settings = {"correct_mixture": True, "gamma": 0.9}
-    learner = loop_of(512, factorization="qplex", **settings).algorithm
-    with torch.no_grad():
-        learner.critic.net.advantage.weight *= 20.0
-    chance = torch.Generator().manual_seed(0)
-    obs, later, reward = (torch.rand(2, 4, 1, generator=chance) for _ in range(3))
-    raw = torch.zeros(2, 4, 2)
-    part = {
-        "obs": obs, "raw": raw, "bins": torch.zeros(2, 4, 2, dtype=torch.long),
-        "reward": reward, "next_obs": later,
-        "terminated": torch.zeros(2, 4, 1, dtype=torch.bool),
-        "valid": torch.ones(2, 4, 1, dtype=torch.bool),
-    }  # fmt: skip
-    options = learner.layout.max_options
-    legal = torch.ones(2, 4, 2, options, dtype=torch.bool)
+    past = Past("qplex", correct_mixture=True, gamma=0.9)
+    learner, part = past.learner, past.part
+    (weight, _), = (layers[0] for net, layers in networks(learner.store)
+                    if net is learner.critic.net._advantage)  # fmt: skip
+    weight *= 20.0
     if only_one:
-        legal[..., 1:] = False
-        part["next_legal"] = legal
-    found = learner.value_loss({f"past_{n}": x for n, x in part.items()}, None, None)
-    with torch.no_grad():
-        heads = learner.actor.judge(part["next_obs"], raw, legal).heads
-        chances = learner.critic.masses(heads)
-        more = learner.critic.expected_mixture(part["next_obs"], chances).unsqueeze(-1)
-        assert (more.abs() < 1e-5).all() if only_one else more.mean() > 0.01
-        masses = learner.critic.masses(learner.actor.judge(obs, raw).heads)
-        target = part["reward"] + 0.9 * (learner.critic.value(part["next_obs"]) + more)
-        error = learner.critic.predict(obs, part["bins"], masses) - target
-    torch.testing.assert_close(found.detach(), error.square().mean((-2, -1)))
+        learner._make_room_for(torch.ones(()))
+        old, past.part = part, learner._past.part(0, 4)
+        part = past.part
+        for name, x in old.buffers.items():
+            part[name].tensor.copy_(x.tensor)
+        part["mask"].tensor.fill_(1.0)
+        part["next_mask"].tensor.copy_(torch.tensor([1.0, *[0.0] * (learner.layout.sizes[0] - 1)]
+                                                    * learner.layout.num_heads))  # fmt: skip
+    loss = past.loss()
+    after, now = as_buffer(part["next_obs"].tensor[:, 0]), as_buffer(part["obs"].tensor[:, 0])
+    more = part["next_value"].tensor - learner.critic.value(after).tensor
+    assert (more.abs() < 1e-5).all() if only_one else more.mean() > 0.01
+    target = part["reward"].tensor + 0.9 * (learner.critic.value(after).tensor + more)
+    error = learner.critic.predict(now, part.taken()).tensor - target
+    torch.testing.assert_close(loss, error.square().mean((1, 2, 3)))
+
+
+def test_the_end_of_the_task_has_no_next_value():
+    past = Past()
+    past.part["terminated"].tensor.fill_(1.0)
+    past.loss()
+    assert torch.equal(past.part["target"].tensor, past.part["reward"].tensor)
 
 
 def test_what_was_no_transition_teaches_nothing():
     """The loss of a past row that is not valid has no weight."""
-    learner = loop_of(512).algorithm
-    past = OfflineRows(10)
-    part = {
-        "obs": torch.rand(2, 4, 1), "raw": torch.zeros(2, 4, 2),
-        "bins": torch.zeros(2, 4, 2, dtype=torch.long), "reward": torch.rand(2, 4, 1),
-        "next_obs": torch.rand(2, 4, 1), "terminated": torch.zeros(2, 4, 1, dtype=torch.bool),
-        "valid": torch.tensor([True, True, False, True]).view(1, 4, 1).repeat(2, 1, 1),
-    }  # fmt: skip
-    past.add(part)
-    first = learner.value_loss({f"past_{n}": x for n, x in past.rows.items()}, None, None)
-    past.rows["reward"][:, 2] = 1e6
-    second = learner.value_loss({f"past_{n}": x for n, x in past.rows.items()}, None, None)
-    assert torch.equal(first, second)
+    past = Past()
+    past.part["valid"].tensor[:, :, 2] = 0.0
+    first = past.loss().clone()
+    past.part["reward"].tensor[:, :, 2] = 1e6
+    assert torch.equal(first, past.loss())
+    past.part["reward"].tensor[:, :, 1] = 1e3
+    assert (first < past.loss()).all()

@@ -1,19 +1,10 @@
 """What the SAC learner does with the fates of its members, and with time."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
+from learners import HYBRID, OBS, make_learner, normal
 
-from headwise.algorithms.base import ReplayBatch, Task
-from headwise.algorithms.sac import SAC
-from headwise.factorizations import factorizations
-from headwise.population import Keys
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-
-from cases import HYBRID, OBS, observations
+from headwise.algorithms.base import ReplayBatch
 
 MEMBERS, ROWS = 2, 16
 
@@ -22,26 +13,22 @@ class Trained:
     """A learner of two members over options and numbers, and the same batch again and again."""
 
     def __init__(self, factorization, **settings):
-        self.task = Task(
-            spec=HYBRID, obs_size=OBS, num_slots=4, total_steps=1000,
-            factorization=factorizations.get(factorization)(), keys=Keys((0, 1)),
+        self.learner = make_learner(
+            "sac", factorization, HYBRID, envs=ROWS, steps=1000, hidden=(16,), batch_size=ROWS,
+            **settings,
         )  # fmt: skip
-        self.learner = SAC(hidden=(16,), **settings).build(self.task)
-        self.obs = observations(MEMBERS, ROWS)
-        self.action = self.learner.act(self.obs, self.task.keys.at(0)).action
-        self.steps = 0
+        self.obs = normal(MEMBERS, ROWS, OBS)
+        self.action = self.learner.act(self.obs).action.clone()
 
     def update(self, reward=0.0):
         rewards = torch.zeros(MEMBERS, ROWS)
         rewards[1] = reward
         discount = torch.full((MEMBERS, ROWS), 0.9)
         batch = ReplayBatch(self.obs, self.action, rewards, self.obs, discount, None, None)
-        report = self.learner.update(batch, self.task.keys.at(self.steps))
-        self.steps += 1
-        return report
+        return self.learner.update(batch)
 
     def state(self):
-        """Everything but the counters, which are the same for all members."""
+        """Everything but the clocks, which are the same for all members."""
         return {
             name: x.clone()
             for name, x in self.learner.state_dict().items()
@@ -69,8 +56,8 @@ def test_nothing_of_a_diverged_member_moves(factorization):
 def test_a_diverged_actor_stops_its_critics():
     trained = Trained("shared")
     trained.update()
-    with torch.no_grad():
-        trained.learner.soft.actor.output.bias[1] = torch.nan
+    net = trained.learner.actor.net
+    net.weights(net.parameters.tensor)[-1][1][1] = torch.nan
     trained.update()
     before = trained.state()
     for _ in range(2):
@@ -78,17 +65,21 @@ def test_a_diverged_actor_stops_its_critics():
     assert trained.learner.alive.tolist() == [True, False]
     for name, x in trained.state().items():
         assert torch.equal(x[1].nan_to_num(7.0), before[name][1].nan_to_num(7.0)), name
-        assert (x[0] != before[name][0]).any() or name.endswith((".lr", ".alive")), name
+        still = name.endswith(("learning_rate", "alive", "acts"))
+        assert (x[0] != before[name][0]).any() or still, name
 
 
-def test_dead_in_one_is_dead_also_if_it_was_kept_otherwise():
-    """An optimiser each used to keep its own account."""
+def test_dead_in_one_is_dead_in_all():
+    """They share one account of who has diverged."""
     trained = Trained("shared")
     state = trained.learner.state_dict()
-    state["alpha.alive"] = torch.tensor([False, True])
+    for name in state:
+        if name.endswith("alive"):
+            state[name] = torch.tensor([False, True])
     trained.learner.load_state_dict(state)
     assert trained.learner.alive.tolist() == [False, True]
-    assert trained.learner.critic_optimiser.alive is trained.learner.alive
+    accounts = {id(optimizer.alive) for optimizer in trained.learner.optimizers.values()}
+    assert len(accounts) == 1 < len(trained.learner.optimizers)
 
 
 def test_relaxed_options_harden_with_every_update():
@@ -99,6 +90,18 @@ def test_relaxed_options_harden_with_every_update():
     )  # fmt: skip
     found = []
     for _ in range(4):
-        found.append(trained.learner._relaxation().item())
         trained.update()
+        found.append(trained.learner.softness.tensor[0].item())
     assert found == pytest.approx([2.0, 1.0, 0.5, 0.3])
+
+
+def test_every_update_draws_anew():
+    """What is drawn in a target, in an actor's loss and in acting are other numbers each."""
+    trained = Trained("shared")
+    drawn = []
+    for _ in range(2):
+        trained.update()
+        drawn += [x.noise.tensor.clone() for x in (trained.learner._next, trained.learner._now)]
+    drawn.append(trained.learner.noise.tensor.clone())
+    for k, one in enumerate(drawn):
+        assert all(not torch.equal(one, other) for other in drawn[:k])
