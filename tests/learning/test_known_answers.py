@@ -5,9 +5,13 @@ import pytest
 import torch
 
 from headwise.algorithms import algorithms
+from headwise.algorithms.dqn.learner import DQNLearner
+from headwise.algorithms.ppo.learner import PPOLearner
+from headwise.algorithms.sac.drawn import Drawn
 from headwise.envs.probes import probes
 from headwise.factorizations import factorizations
-from headwise.factorizations.base import is_offered
+from headwise.factorizations.base import offers
+from headwise.ops import Buffer
 from headwise.population import Keys, Stream
 from headwise.training.build import make_loop
 
@@ -66,8 +70,8 @@ def cells(names):
     found = []
     for algorithm in ("ppo", "dqn", "sac"):
         for name, kind in factorizations.items():
-            what = {"ppo": "policy", "dqn": "value", "sac": "soft"}[algorithm]
-            if not is_offered(kind, what):
+            what = {"ppo": "policy", "dqn": "value", "sac": "twins"}[algorithm]
+            if not offers(kind, what):
                 continue
             for probe in names:
                 spec = probes.get(probe).spec
@@ -97,19 +101,28 @@ def trained(algorithm, factorization, probe, **more):
 
 def values(loop, obs):
     """What the learner thinks that observations are worth, (P, B)."""
-    learner = loop.algorithm
-    with torch.no_grad():
-        if (
-            hasattr(learner, "critic")
-            and hasattr(learner.critic, "value")
-            and hasattr(learner, "actor")
-        ):
-            return learner.critic.value(obs).mean(-1)
-        if hasattr(learner, "online"):
-            return learner.online.best_value(obs).mean(-1)
-        uniform = Keys(SEEDS).uniform(Stream.TARGET, 0, (obs.shape[1], learner.soft.num_uniforms))
-        nothing = torch.full_like(learner.temperatures(), 1e-3)
-        return learner.soft.soft_value(learner.critic, obs, uniform, nothing, None).mean(-1)
+    learner, rows = loop.algorithm, obs.shape[1]
+
+    def made(width):
+        return Buffer(len(SEEDS), rows, width)
+
+    states = made(obs.shape[-1])
+    states.tensor[:, 0] = obs
+    if isinstance(learner, PPOLearner):
+        found = learner.critic.value(states)
+    elif isinstance(learner, DQNLearner):
+        found = learner.value.greedy_value(states, None)
+    else:
+        cold = Buffer(len(SEEDS), 1, learner.layout.num_heads)
+        cold.tensor.fill_(1e-3)
+        drawn = Drawn(
+            learner.layout, len(SEEDS), rows, learner.actor, learner._first,
+            apart=learner.critic.apart,
+        )  # fmt: skip
+        drawn.noise.tensor[:, 0] = Keys(SEEDS).uniform(Stream.TARGET, 0, (rows, drawn.noise.width))
+        found = drawn.soft(learner.critic, states, cold, None).value
+        return found.tensor.amin(1).mean(-1)
+    return found.tensor[:, 0].mean(-1)
 
 
 # The simplest two for one factorization; the others, which contain them, for all.
