@@ -631,7 +631,7 @@ def explained_variance(new: Numbers) -> Iterator[Case]:
 
 @of
 def only_column(new: Numbers) -> Iterator[Case]:
-    yield Case((new.normal(3),), {"column": 1, "count": 3})
+    yield Case((new.normal(3),), {"column": 1, "count": 3, "times": 2})
 
 
 @of

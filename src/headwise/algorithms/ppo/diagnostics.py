@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -23,9 +23,9 @@ def explained_variance(value: Tensor, target: Tensor, valid: Tensor) -> Tensor:
 
 
 @operation(compiled=False)
-def only_column(x: Tensor, *, column: int, count: int) -> Tensor:
-    """One of the columns (P, 1, B, 1 or G) in its place among so many, and zeros elsewhere."""
-    own = x[..., min(column, x.shape[-1] - 1)].unsqueeze(-1)
+def only_column(x: Tensor, *, column: int, count: int, times: int) -> Tensor:
+    """One of the columns (P, 1, B, 1 or G), so many times, in its place; zeros elsewhere."""
+    own = times * x[..., min(column, x.shape[-1] - 1)].unsqueeze(-1)
     zero = torch.zeros_like(own)
     return torch.cat([own if k == column else zero for k in range(count)], dim=-1)
 
@@ -73,19 +73,28 @@ class HeadGradients:
         Args:
             backward: From advantages of all ratios to the gradient of the surrogate.
             advantage: The advantages, (P, 1, B, 1 or G).
-            plain: Those before credit was shared out, if it was.
+            plain: That of every head before credit was shared out, if it was, (P, 1, B, 1).
         """
-        weighted = self._by_ratio("weighted", backward, advantage)
+        groups = self._ratios.groups
+        weighted = self._by_ratio("weighted", backward, advantage, [1] * len(groups))
         gradient_shares(weighted, ratios=self._ratios, out=self.shares)
         if plain is not None:
-            summed_cosine(weighted, self._by_ratio("plain", backward, plain), out=self.cosine)
+            sizes = [groups.count(group) for group in range(self._ratios.count)]
+            unweighted = self._by_ratio("plain", backward, plain, sizes)
+            summed_cosine(weighted, unweighted, out=self.cosine)
 
-    def _by_ratio(self, name: str, backward: Callable[[Buffer], None], advantage: Buffer) -> Buffer:
+    def _by_ratio(
+        self,
+        name: str,
+        backward: Callable[[Buffer], None],
+        advantage: Buffer,
+        times: Sequence[int],
+    ) -> Buffer:
         count = self._ratios.count
         found = self._scratch(name, count, self._gradient.width)
         own = self._scratch("own", advantage.num_rows, count)
         for column in range(count):
-            only_column(advantage, column=column, count=count, out=own)
+            only_column(advantage, column=column, count=count, times=times[column], out=own)
             backward(own)
             copy(self._gradient, out=found.rows(column, 1))
         return found
