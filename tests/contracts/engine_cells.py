@@ -1,40 +1,30 @@
-"""Cells of the engine's goldens: how one is built and played, and what is kept of it.
+"""Cells that the first engine left goldens of, and how one is built and played.
 
-`tests/goldens/engine_{ppo,dqn,sac}.npz`, written by `tools/write_engine_goldens.py`, say what every
-learner made of fixed data: one cell for each algorithm, factorization and action that there is,
-plain and masked, and some with settings off the usual path. Members are three, with their own seeds
-and data; what one of them does alone must equal its row here. A file has
+`tests/goldens/engine_{ppo,dqn,sac}.npz` say what every learner of the engine before operations made
+of fixed data: one cell for each algorithm, factorization and action that there was, plain and
+masked, and some with settings off the usual path. Members are three, with their own seeds and data.
+Nothing can write these files again. A file has
 
-- `about`: JSON as bytes. `machine`: what the numbers depend on beside the code; `seeds`; `cells`,
-  in order, each as `Cell` has it and
+- `about`: JSON as bytes. `cells`, in order, each as `Cell` has it and
     - `first`: the array that its first parameters are in, which cells share;
-    - `sections`: what its columns of parameters are, in order: `name`, the key of `state_dict()`
-      (`values` of each optimizer: PPO's is actor and critic; `target`: the target network;
-      `alpha.values`: logarithms of temperatures; `kl_coef`), `columns`, how many, and `modules`:
-      the path and the shape (without members) of each parameter, in the order of its columns, which
-      is that of registration. A parameter is laid out as it is in memory (last axis fastest);
-    - `metrics`: the name and the columns of each number that an update reports;
-    - `digests`: for each stage, and each member, SHA-256 of its whole `state_dict()` (`digest`).
+    - `sections`: what its columns of parameters are, in order: `name` (`values` of each optimizer:
+      PPO's is actor and critic; `target`: the target network; `alpha.values`: logarithms of
+      temperatures; `kl_coef`), `columns`, how many, and `modules`: the path and the shape (without
+      members) of each parameter, in the order of its columns;
+    - `metrics`: the name and the columns of each number that an update reports.
 - `data/SITUATION/FIELD`: what learners are handed, (batches, P, ...). PPO: two `RolloutBatch`es
   (T 12, E 4), taken in turns. DQN and SAC: a `ReplayBatch` for each update, whose rewards and
-  discounts are as memory hands them out (so `n_step` is no setting of the learner). They are made
-  up; no environment had a part in them.
+  discounts are as memory hands them out. They are made up; no environment had a part in them.
 - `CELL/extra/NAME`: of PPO, what the learner itself did with that data when it was new: `action`,
-  `raw` and `log_prob` (moved a little, so that ratios are not 1).
-- `CELL/parameters`: (stages, P, columns) after the stages of `STAGES`. `step` is a single gradient
-  step (of DQN and SAC it is an update, and is left out). They are float32 to the bit, in a form
-  that compresses (`packed`).
+  `raw` and `log_prob` (moved a little, so that ratios are not 1), heads in the order of the spec.
+- `CELL/parameters`: (stages, P, columns) after the stages of `STAGES`, packed. `step` is a single
+  gradient step (of DQN and SAC it is an update, and is left out).
 - `CELL/acted`: actions drawn after each update, (updates, P, E, H), for the first rows of its data.
 - `CELL/metrics`: what the first and the last update reported, (2, P, columns).
-
-Update k (from 0) is handed `Keys(seeds).at(k)`, and so is the action after it. Chance is a function
-of (seed, stream, step, index), so all of it can be repeated.
 """
 
 import dataclasses
-import hashlib
 import json
-import os
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,6 +37,7 @@ from headwise import ActionSpec, Choice, Range
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import ReplayBatch, RolloutBatch, Task
 from headwise.factorizations import factorizations
+from headwise.heads.layout import Layout
 from headwise.population import Keys
 from headwise.spaces import Condition
 
@@ -121,109 +112,49 @@ def _short(value):
     return "x".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def build(cell, seeds=SEEDS):
-    """The learner of a cell; `ConfigError` where there is none."""
-    small = {"hidden": (10, 6), "lr": 2e-3} | SMALL[cell.algorithm]
-    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in cell.settings.items()}
-    config = algorithms.get(cell.algorithm)(**small | settings)
-    own = SMALL_FACTORIZATION.get(cell.factorization, {}) | cell.factorization_settings
-    own = {k: tuple(v) if isinstance(v, list) else v for k, v in own.items()}
-    return config.build(
-        Task(
-            spec=SPECS[cell.spec],
-            obs_size=OBS,
-            num_slots=SLOTS,
-            total_steps=10 * SLOTS * STEPS if cell.algorithm == "ppo" else 2 * UPDATES * SLOTS,
-            factorization=factorizations.get(cell.factorization)(**own),
-            keys=Keys(seeds),
-        )
+def task_of(cell, seeds=SEEDS):
+    """What the learner of a cell is built for."""
+    own = SMALL_FACTORIZATION.get(cell.factorization, {}) | _tuples(cell.factorization_settings)
+    return Task(
+        spec=SPECS[cell.spec],
+        obs_size=OBS,
+        num_slots=SLOTS,
+        total_steps=10 * SLOTS * STEPS if cell.algorithm == "ppo" else 2 * UPDATES * SLOTS,
+        factorization=factorizations.get(cell.factorization)(**own),
+        keys=Keys(seeds),
     )
 
 
-def first_step(cell, learner, batches, seeds=SEEDS):
-    """The first gradient step of PPO's first update, of a learner that is of no use afterwards."""
-    learner.begin(batches[0], Keys(seeds).at(0))
-    learner._step(next(learner._minibatches()), report=False)
+def config_of(cell):
+    """The settings of a cell's algorithm."""
+    small = {"hidden": (10, 6), "lr": 2e-3} | SMALL[cell.algorithm]
+    return algorithms.get(cell.algorithm)(**small | _tuples(cell.settings))
 
 
-def play(cell, batches, seeds=SEEDS):
-    """What is kept of a cell: states by stage, actions, and metrics of the ends."""
-    keys, states, acted, metrics = Keys(seeds), {}, [], []
-    if "step" in STAGES[cell.algorithm]:
-        learner = build(cell, seeds)
-        first_step(cell, learner, batches, seeds)
-        states["step"] = learner.state_dict()
-    learner = build(cell, seeds)
-    states["first"] = learner.state_dict()
-    for k in range(UPDATES):
-        batch = batches[k % len(batches)]
-        reported = learner.update(batch, keys.at(k))()
-        obs, legal = (x if x is None else _first_rows(x, cell) for x in (batch.obs, batch.legal))
-        acted.append(learner.act(obs, keys.at(k), legal).action.clone())
-        if k in (0, UPDATES - 1):
-            states["one" if k == 0 else "eight"] = learner.state_dict()
-            metrics.append({name: x.clone() for name, x in sorted(reported.items())})
-    assert learner.alive.all()
-    return states, torch.stack(acted), metrics
+def _tuples(settings):
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
 
 
-def _first_rows(x, cell):
-    return x[:, 0] if cell.algorithm == "ppo" else x[:, :SLOTS]
+def build(cell, seeds=SEEDS):
+    """The learner of a cell; `ConfigError` where there is none."""
+    return config_of(cell).build(task_of(cell, seeds))
 
 
-def sections(state):
-    """What a state has of parameters, by name: (P, columns) each."""
-    names = [n for n in state if n == "target" or n == "kl_coef" or n.split(".")[-1] == "values"]
-    return {name: state[name].float().view(len(state[name]), -1) for name in names}
-
-
-def parameters(state):
-    """All of them, (P, columns)."""
-    return torch.cat(list(sections(state).values()), 1).numpy()
-
-
-def digest(state, member):
-    """SHA-256 of everything in a member's state."""
-    found = hashlib.sha256()
-    for name, x in sorted(state.items()):
-        found.update(f"{name} {x.dtype} {tuple(x.shape[1:])} ".encode())
-        found.update(x[member].contiguous().numpy().tobytes())
-    return found.hexdigest()
-
-
-def table(metrics):
-    """Metrics of some updates as one array, (updates, P, columns)."""
-    flat = [torch.cat([x.float().view(len(x), -1) for x in m.values()], 1) for m in metrics]
-    return torch.stack(flat).numpy()
-
-
-def packed(x, first):
-    """Parameters (stages, P, columns) as bytes, most of which are zero: what of the bits changed.
-
-    Of each number, bytes of the same rank lie together, (4, stages, P, columns).
-    """
-    bits = np.concatenate([first[None], x]).view(np.uint32)
-    changed = np.ascontiguousarray(bits[1:] ^ bits[:-1])
-    return np.moveaxis(changed[..., None].view(np.uint8), -1, 0)
-
-
-def unpacked(planes, first):
-    """The way back."""
-    changed = np.ascontiguousarray(np.moveaxis(planes, 0, -1)).view(np.uint32)[..., 0]
-    bits = np.concatenate([first[None].view(np.uint32), changed])
-    return np.bitwise_xor.accumulate(bits)[1:].view(np.float32)
-
-
-def machine():
-    """What rounding depends on."""
-    return {
-        "torch": torch.__version__,
-        "cpu": torch.backends.cpu.get_cpu_capability(),
-        "isa": os.environ.get("HEADWISE_ISA", "the best there is"),
-    }
+def act_after(cell, learner, batch):
+    """Actions drawn for the first rows of a batch, (P, E, H)."""
+    some = (slice(None), 0) if cell.algorithm == "ppo" else (slice(None), slice(SLOTS))
+    obs, legal = (x if x is None else x[some] for x in (batch.obs, batch.legal))
+    return learner.act(obs, legal).action.clone()
 
 
 # --- the files --------------------------------------------------------------------------------
+
+
+def unpacked(planes, first):
+    """Parameters (stages, P, columns) from what of their bits changed, (4, stages, P, columns)."""
+    changed = np.ascontiguousarray(np.moveaxis(planes, 0, -1)).view(np.uint32)[..., 0]
+    bits = np.concatenate([first[None].view(np.uint32), changed])
+    return np.bitwise_xor.accumulate(bits)[1:].view(np.float32)
 
 
 class Golden:
@@ -253,6 +184,20 @@ class Golden:
         count = len(fields["obs"])
         return [batch_of(cell, fields, extra, k, members) for k in range(count)]
 
+    def parameters(self, cell, members=slice(None)):
+        """Those of the first engine by stage, `first` among them, (P, columns) each."""
+        _, about = self.cells[cell.name]
+        stages = zip(STAGES[cell.algorithm], self[f"{cell.name}/parameters"], strict=True)
+        found = {"first": self[about["first"]]} | dict(stages)
+        return {stage: torch.from_numpy(x[members].copy()) for stage, x in found.items()}
+
+    def metrics(self, cell, which, members=slice(None)):
+        """What the first (0) or last (-1) update reported, (P, columns) each."""
+        _, about = self.cells[cell.name]
+        names, widths = zip(*about["metrics"], strict=True)
+        kept = torch.from_numpy(self[f"{cell.name}/metrics"][which][members].copy())
+        return dict(zip(names, kept.split(widths, dim=-1), strict=True))
+
 
 @cache
 def golden(algorithm):
@@ -266,6 +211,10 @@ def batch_of(cell, fields, extra, k, members=slice(None)):
     mine = {"legal": None, "next_legal": None} | of(fields)
     if cell.algorithm != "ppo":
         return ReplayBatch(**mine)
+    layout = Layout(SPECS[cell.spec], joint=factorizations.get(cell.factorization).is_joint)
     extra = of(extra)
-    action = extra.pop("action", None)
+    action = extra.pop("action")
+    extra["raw"] = layout.to_learner(extra["raw"])
+    if layout.joint is None:
+        extra["log_prob"] = layout.to_learner(extra["log_prob"])
     return RolloutBatch(**mine, action=action, extra=extra)

@@ -1,107 +1,216 @@
-"""The engine does, to the bit, what it did when its goldens were written (`engine_cells.py`).
+"""Learners go where those of the engine before operations went, but for rounding.
 
-On another machine, or with another torch, sums round differently: there every member must have
-come, after each stage, to the same place but for a small part of the way it went.
+Sums are taken in another order now. After one update a member has come to the same place but for a
+hundred-thousandth of the way it went, after eight but for a thousandth. What differs more is listed
+here with the reason, and is compared under the old rule, so that it differs by nothing else.
 """
 
-import importlib.util
-import itertools
+from __future__ import annotations
 
-import numpy as np
 import pytest
-from engine_cells import (
-    ALONE,
-    FOLDER,
-    SEEDS,
-    STAGES,
-    digest,
-    golden,
-    machine,
-    parameters,
-    play,
-    table,
-)
+import torch
+from engine_cells import Cell, build, golden
+from engine_play import EVERYBODY, REFUSED, Played, cells, play, population
+from torch import Tensor
 
-PART_OF_THE_WAY = 0.02
-CELLS = [(algorithm, name) for algorithm in STAGES for name in golden(algorithm).cells]
+from headwise import ConfigError
+from headwise.algorithms.dqn.learner import DQNLearner
+from headwise.algorithms.ppo.buffers import Rows
+from headwise.algorithms.ppo.diagnostics import explained_variance
+from headwise.algorithms.ppo.learner import PPOLearner
+from headwise.ops import Buffer, fill, shares_in_use
 
+ONE, EIGHT = 1e-5, 1e-3
+UNIT = 2.0**-23
+"""The last place of a float32 number."""
 
-def check(algorithm, name, members):
-    file = golden(algorithm)
-    cell, about = file.cells[name]
-    seeds = tuple(SEEDS[m] for m in members)
-    states, acted, metrics = play(cell, file.batches(cell, members), seeds)
-    first = file[about["first"]][members]
-    exact = file.about["machine"] == machine()
-    assert [(n, x[0].numel()) for n, x in metrics[0].items()] == list(map(tuple, about["metrics"]))
-    if exact:
-        np.testing.assert_array_equal(parameters(states["first"]), first)
-        np.testing.assert_array_equal(acted.numpy(), file[f"{name}/acted"][:, members])
-        np.testing.assert_array_equal(table(metrics), file[f"{name}/metrics"][:, members])
-    for stage, kept in zip(STAGES[algorithm], file[f"{name}/parameters"][:, members], strict=True):
-        found = parameters(states[stage])
-        if exact:
-            np.testing.assert_array_equal(found, kept, stage)
-            mine = [digest(states[stage], row) for row in range(len(members))]
-            assert mine == [about["digests"][stage][m] for m in members], stage
-        else:
-            off, way = (np.linalg.norm(x, axis=1) for x in (found - kept, kept - first))
-            assert (off <= PART_OF_THE_WAY * way).all(), stage
+FAINT = {
+    "ppo-shared-one_of-masked-kl_coef=0.2",
+    "ppo-ar-hybrid-masked-kl_coef=0.2",
+    "ppo-qplex-hybrid-importance=uniform-anneal_share=0.0",
+    "ppo-shared-hybrid-range_kind=clipped-kl_coef=0.2",
+    "ppo-ar-hybrid-range_kind=clipped-kl_coef=0.2",
+    "ppo-shared-hybrid-range_kind=beta-kl_coef=0.2",
+    "sac-independent-discrete-masked",
+    "sac-shared-hybrid",
+    "sac-shared-one_of_numbers-masked",
+    "sac-shared-one_of_numbers-masked-entropy_bonus=whole",
+    "sac-shared-hybrid-per_head_temperature=True",
+    "sac-shared-hybrid-actor_gradient=straight_through",
+    "sac-shared-hybrid-target_entropy_end=0.1-target_entropy_share=0.5",
+}
+"""Cells in which some numbers had next to no gradient at first: Adam divides a gradient by its own
+size, so there rounding decides how far the first step goes, up to the whole step. Without those
+numbers, which are few, the rule holds."""
 
-
-@pytest.mark.parametrize(("algorithm", "name"), CELLS, ids=[name for _, name in CELLS])
-def test_a_population_learns_what_it_did(algorithm, name):
-    check(algorithm, name, list(range(len(SEEDS))))
+LATE = {"ppo-ar-hybrid-range_kind=beta-kl_coef=0.2": 2e-5}
+"""The same at a later step of the first update, which a golden does not tell: what is allowed."""
 
 
-def is_played_alone(algorithm, name):
-    cell, _ = golden(algorithm).cells[name]
-    return not cell.is_off_the_path
+# --- the old rules --------------------------------------------------------------------------------
 
 
-ALONE_TOO = [cell for cell in CELLS if is_played_alone(*cell)]
+class OldPPO(PPOLearner):
+    """Counts rows where no transition took place in what it reports, as the first engine did."""
+
+    _counts_all = False
+
+    def _measure_heads(self) -> None:
+        self._counts_all = True
+        super()._measure_heads()
+        self._counts_all = False
+
+    def _policy_loss(self, part: Rows, advantage: Buffer, share: Buffer, *coefs: Buffer) -> None:
+        if self._counts_all:
+            fill(share, 1.0 / part.num_rows)
+        super()._policy_loss(part, advantage, share, *coefs)
+
+    def _report(self, part: Rows) -> None:
+        fill(self._share(part), 1.0 / part.num_rows)
+        super()._report(part)
+
+    def begin(self) -> None:
+        super().begin()
+        everywhere = self._scratch("everywhere", self.num_rows)
+        fill(everywhere, 1.0)
+        rows = self.rollout
+        explained_variance(rows["value"], rows["target"], everywhere, out=self.explained)
 
 
-@pytest.mark.parametrize(("algorithm", "name"), ALONE_TOO, ids=[name for _, name in ALONE_TOO])
-def test_a_member_alone_learns_what_it_did(algorithm, name):
-    check(algorithm, name, [ALONE])
+class OldDQN(DQNLearner):
+    """Errors of heads that are learners of their own count as a mean over all heads' rows together;
+    reports count heads that are not in use."""
+
+    def _weigh(self) -> Buffer:
+        weights = super()._weigh()
+        use = self._use()
+        if use is not None and self.value.num_values == self.layout.num_heads:
+            shares_in_use(use, scale=self._scale, by_head=False, out=weights)
+        return weights
+
+    def metrics(self) -> dict[str, Tensor]:
+        q = self.value.room("q", self.config.batch_size).tensor
+        error = (q - self.target.tensor).abs()
+        sizes = {"train/td_error": error, "train/q_values": q}
+        return super().metrics() | {n: x.flatten(1).mean(-1) for n, x in sizes.items()}
 
 
-@pytest.fixture(scope="module")
-def writer():
-    path = FOLDER.parents[1] / "tools" / "write_engine_goldens.py"
-    spec = importlib.util.spec_from_file_location("write_engine_goldens", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+OLD = {"ppo": OldPPO, "dqn": OldDQN, "sac": None}
+OVER_ALL_ROWS = ("heads/", "train/explained_variance", "train/weighted_cosine")
+"""What PPO reported over all rows, whether a transition took place or not."""
 
 
-@pytest.mark.parametrize("algorithm", STAGES)
-def test_every_cell_that_there_is_has_a_golden(writer, algorithm):
-    """In both directions; the first of them is what the tool would write today."""
-    file = golden(algorithm)
-    cells = [cell for cell, _ in file.cells.values()]
-    assert list(writer.accepted(algorithm)) == cells
-    for cell in itertools.islice(cells, 3):
-        for field, x in writer.data_of(cell).items():
-            np.testing.assert_array_equal(x, file[f"data/{cell.situation}/{field}"])
+def learns_by_another_rule(cell: Cell) -> bool:
+    """Each head that is a learner of its own has a mean over its own rows now."""
+    alone = cell.algorithm == "dqn" and cell.factorization == "independent"
+    return alone and cell.spec.startswith("one_of")
 
 
-@pytest.mark.parametrize("algorithm", STAGES)
-def test_goldens_say_something(algorithm):
-    """Members differ, every optimizer moved, and each setting off the path changed something."""
-    file = golden(algorithm)
-    seen = {}
-    for name, (cell, about) in file.cells.items():
-        kept, first = file[f"{name}/parameters"], file[about["first"]]
-        assert len({x.tobytes() for x in kept[-1]}) == len(SEEDS), name
-        at = 0
-        for section in about["sections"]:
-            part = slice(at, at + section["columns"])
-            at += section["columns"]
-            still = np.array_equal(kept[-1][:, part], first[:, part])
-            assert still == (section["name"] == "kl_coef" and "kl_coef" not in cell.settings), name
-        assert at == kept.shape[-1]
-        said = tuple(file[f"{name}/{what}"].tobytes() for what in ("acted", "metrics"))
-        twin = seen.setdefault((kept.tobytes(), *said), name)
-        assert twin == name, "a setting without effect"
+# --- parameters and actions -----------------------------------------------------------------------
+
+
+def check_parameters(cell: Cell, played: Played) -> None:
+    kept = played.golden
+    for stage, allowed in (("one", LATE.get(cell.name, ONE)), ("eight", EIGHT)):
+        for section, found in played.rows[stage].items():
+            first, wanted = kept.rows("first", section), kept.rows(stage, section)
+            off = found - wanted
+            if stage == "one" and section == "target":  # it moves by a few units of the last place
+                off = (off.abs() - UNIT * wanted.abs()).clamp_min(0.0)
+            if stage == "one" and cell.name in FAINT:
+                faint = faint_numbers(cell, played, section)
+                assert faint.float().mean() < 0.02
+                off = off.masked_fill(faint, 0.0)
+            way = (wanted - first).norm(dim=-1)
+            assert (way > 0.0).all()
+            assert (off.norm(dim=-1) <= allowed * way).all(), f"{stage} {section}"
+        coef = played.kl_coef[stage]
+        assert coef is None or torch.equal(coef, kept.kl_coef(stage))
+
+
+def faint_numbers(cell: Cell, played: Played, section: str) -> Tensor:
+    """Those whose first step was not as long as Adam's first steps are."""
+    stage = "step" if cell.algorithm == "ppo" else "one"
+    rows = [played.golden.rows(stage, section) for stage in ("first", stage)]
+    moved = (rows[1] - rows[0]).abs()
+    return (moved > 0.0) & (moved < 0.99 * moved.amax(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("name", cells())
+def test_a_population_goes_where_it_went(name: str) -> None:
+    cell = cells()[name]
+    played = play(cell, kind=OldDQN) if learns_by_another_rule(cell) else population(name)
+    check_parameters(cell, played)
+    wanted = torch.from_numpy(golden(cell.algorithm)[f"{name}/acted"])
+    torch.testing.assert_close(torch.stack(played.acted), wanted, rtol=0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in cells() if learns_by_another_rule(cells()[n])])
+def test_the_other_rule_makes_a_difference(name: str) -> None:
+    with pytest.raises(AssertionError, match=r"one|eight"):
+        check_parameters(cells()[name], population(name))
+
+
+@pytest.mark.parametrize("name", sorted(FAINT))
+def test_a_cell_is_called_faint_for_a_reason(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.FAINT", set())
+    with pytest.raises(AssertionError, match="one"):
+        check_parameters(cells()[name], population(name))
+
+
+@pytest.mark.parametrize("name", cells())
+def test_a_member_alone_learns_the_same_bits(name: str) -> None:
+    together, alone = population(name), play(cells()[name], [1])
+    for key, x in alone.state.items():
+        assert torch.equal(x[0], together.state[key][1]), key
+    for mine, ours in zip(alone.acted, together.acted, strict=True):
+        assert torch.equal(mine[0], ours[1])
+    for mine, ours in zip(alone.metrics, together.metrics, strict=True):
+        assert mine.keys() == ours.keys()
+        for key, x in mine.items():
+            assert torch.equal(x[0], ours[key][1]), key
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_first_engine_took_and_learners_refuse(name: str) -> None:
+    cell, _ = golden(name.split("-")[0]).cells[name]
+    with pytest.raises(ConfigError, match=REFUSED[name]):
+        build(cell, EVERYBODY)
+
+
+# --- what is reported -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", cells())
+def test_reports_are_the_same(name: str) -> None:
+    cell, old = cells()[name], OLD[name.split("-")[0]]
+    now = population(name)
+    then = now if old is None else play(cell, kind=old)
+    if not learns_by_another_rule(cell):  # what is reported does not change what is learned
+        assert all(torch.equal(x, now.state[key]) for key, x in then.state.items())
+    for which in (0, -1):
+        kept = golden(cell.algorithm).metrics(cell, which)
+        assert kept.keys() == now.metrics[which].keys()
+        for key, wanted in kept.items():
+            under_old_rule = old is OldDQN or key.startswith(OVER_ALL_ROWS)
+            found = (then if under_old_rule else now).metrics[which][key]
+            found, wanted = in_form(key, found, wanted)
+            size = wanted.abs().amax(-1, keepdim=True).clamp_min(1e-3)
+            assert ((found - wanted).abs() < 1e-3 * size).all(), f"{key}: {found} was {wanted}"
+
+
+def in_form(key: str, found: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """What is reported of heads and what was, in the same columns.
+
+    Where all heads have one ratio, each has a column with it now, and an equal share of the
+    gradient. Where the learner sees one head of all joint actions, that is the one it reports on:
+    its entropy was shared out to the heads of the spec before.
+    """
+    if found.shape == wanted.shape:
+        return found, wanted
+    assert 1 in (found.shape[-1], wanted.shape[-1])
+    if key in ("heads/gradient_share", "heads/entropy", "heads/target_entropy"):
+        return found.sum(-1, keepdim=True), wanted.sum(-1, keepdim=True)
+    for x in (found, wanted):
+        assert (x == x[:, :1]).all()
+    return found[:, :1], wanted[:, :1]

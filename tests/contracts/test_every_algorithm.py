@@ -1,151 +1,88 @@
 """What every algorithm promises, with every factorization it works with."""
 
+from __future__ import annotations
+
 import dataclasses
 
-import numpy as np
 import pytest
 import torch
+from cells import (
+    STEPS,
+    cells,
+    check_diverged_member,
+    check_member_alone,
+    check_metrics,
+    check_state,
+    loop_for,
+    parameters,
+    plain_cells,
+)
 
 from headwise import ConfigError
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import per_member_fields
 from headwise.cli.flags import _helps
-from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.factorizations import factorizations
-from headwise.factorizations.base import is_offered
-from headwise.training.build import make_loop
+from headwise.factorizations.base import Factorization, offers
 
 KINDS = dict([*algorithms.items(), *factorizations.items()])
-SMALL = {
-    "ppo": {"rollout": 32, "minibatch": 16, "epochs": 2},
-    "dqn": {"replay": 200, "batch_size": 16, "warmup": 16, "updates_per_step": 0.25},
-    "sac": {"replay": 200, "batch_size": 16, "warmup": 16, "updates_per_step": 0.25},
-}
-WHAT = {"ppo": "policy", "dqn": "value", "sac": "soft"}
-VIEWS = ("discrete", "hybrid", "continuous")
+EVERY = pytest.mark.parametrize(
+    ("algorithm", "factorization", "view"), cells(("hybrid", "discrete"))
+)
 
 
-def loop_for(algorithm, factorization, view, seeds, steps=160, **more):
-    env = NativeVecEnv("HybridShoot", seeds, 4, view=view)
-    settings = {"hidden": (16, 16), **SMALL[algorithm], **more}
-    config = algorithms.get(algorithm)(**settings)
-    return make_loop(env, config, factorizations.get(factorization)(), seeds, steps)
+def test_every_algorithm_and_factorization_is_in_a_cell() -> None:
+    found = cells()
+    assert {cell[0] for cell in found} == set(algorithms.names())
+    assert {cell[1] for cell in found} == set(factorizations.names())
+    assert {cell[2] for cell in found} == {"discrete", "hybrid", "continuous"}
 
 
-def accepted(algorithm, name, view):
-    """Whether a cell makes sense; those that do not are listed in test_refusals."""
-    if not is_offered(factorizations.get(name), WHAT[algorithm]):
-        return False
-    try:
-        loop_for(algorithm, name, view, (0,))
-    except ConfigError:
-        return False
-    return True
-
-
-def cells(views=VIEWS):
-    return [
-        (algorithm, name, view)
-        for algorithm in WHAT
-        for name in factorizations.names()
-        for view in views
-        if accepted(algorithm, name, view)
-    ]
-
-
-def parameters(loop):
-    """Everything learned, a row for each member."""
-    state = loop.algorithm.state_dict()
-    return torch.cat([x.reshape(x.shape[0], -1).double() for x in state.values()], dim=1)
-
-
-PLAIN = [
-    ("dqn", name, view, {"dueling": False})
-    for name in ("independent", "shared", "vdn", "joint")
-    for view in ("discrete", "hybrid")
-]
+@pytest.mark.parametrize("algorithm", algorithms.names())
+def test_what_an_algorithm_needs_is_what_factorizations_offer(algorithm: str) -> None:
+    kind = algorithms.get(algorithm)
+    assert kind.needs
+    assert all(hasattr(Factorization, what) for what in kind.needs)
+    able = {name for name, other in factorizations.items() if offers(other, kind.needs[0])}
+    assert able >= {"independent", "shared", "vdn", "qplex", "joint", "ar"}
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "factorization", "view", "more"), [(*cell, {}) for cell in cells()] + PLAIN
+    ("algorithm", "factorization", "view", "more"),
+    [(*cell, {}) for cell in cells()] + [(*cell, {"dueling": False}) for cell in plain_cells()],
 )
 def test_a_member_alone_equals_itself_in_any_population(algorithm, factorization, view, more):
-    learned, seen = {}, {}
-    for seeds in ((0, 1, 2, 3), (2, 0, 3), (1,)):
-        loop = loop_for(algorithm, factorization, view, seeds, **more)
-        loop.run(160)
-        assert loop.updates >= 5
-        for member, (seed, row) in enumerate(zip(seeds, parameters(loop), strict=True)):
-            assert torch.equal(learned.setdefault(seed, row), row), f"seed {seed} of {seeds}"
-            table = loop.episodes.table
-            mine = table[table[:, 1] == member][:, [0, 2, 3]]
-            np.testing.assert_array_equal(seen.setdefault(seed, mine), mine)
-    assert not torch.equal(learned[0], learned[1])
+    check_member_alone(algorithm, factorization, view, **more)
 
 
-def check_the_others_of_a_diverged_member(algorithm, factorization, view):
-    def run(poison):
-        loop = loop_for(algorithm, factorization, view, (0, 1, 2))
-        loop.run(80)
-        if poison:
-            loop.obs[1] = torch.nan
-            loop.memory._tensors["reward"][1] = torch.nan
-        loop.run(160)
-        return loop
-
-    clean, sick = run(poison=False), run(poison=True)
-    assert clean.algorithm.alive.tolist() == [True, True, True]
-    assert sick.algorithm.alive.tolist() == [True, False, True]
-    for member in (0, 2):
-        assert torch.equal(parameters(sick)[member], parameters(clean)[member])
+@EVERY
+def test_a_diverged_member_freezes_and_leaves_the_others_bit_equal(algorithm, factorization, view):
+    check_diverged_member(algorithm, factorization, view)
 
 
-@pytest.mark.parametrize(("algorithm", "factorization", "view"), cells(("hybrid", "discrete")))
-def test_a_diverged_member_leaves_the_others_bit_equal(algorithm, factorization, view):
-    check_the_others_of_a_diverged_member(algorithm, factorization, view)
-
-
-@pytest.mark.parametrize(("algorithm", "factorization", "view"), cells(("hybrid", "discrete")))
+@EVERY
 def test_metrics_are_finite_numbers_of_members_or_heads(algorithm, factorization, view):
-    loop = loop_for(algorithm, factorization, view, (0, 1, 2))
-    loop.run(160)
-    heads = loop.binning.spec.num_heads
-    assert loop.metrics
-    for name, x in loop.metrics.items():
-        columns = {(3, heads), (3, 1)} if name.startswith("heads/") else {(3,)}
-        assert tuple(x.shape) in columns, name
-        assert torch.isfinite(x).all(), name
-        assert not x.requires_grad, name
+    check_metrics(algorithm, factorization, view)
 
 
-@pytest.mark.parametrize(("algorithm", "factorization", "view"), cells(("hybrid", "discrete")))
+@EVERY
 def test_state_goes_into_a_fresh_learner(algorithm, factorization, view):
-    loop = loop_for(algorithm, factorization, view, (0, 1))
-    loop.run(80)
-    state = {name: x.clone() for name, x in loop.algorithm.state_dict().items()}
-    assert all(x.shape[0] == 2 for x in state.values())
-    other = loop_for(algorithm, factorization, view, (0, 1))
-    other.algorithm.load_state_dict(state)
-    obs = torch.rand(2, 7, 9)
-    assert torch.equal(other.algorithm.policy(obs), loop.algorithm.policy(obs))
-    draws = loop.keys.at(5)
-    ours, theirs = loop.algorithm.act(obs, draws), other.algorithm.act(obs, draws)
-    assert torch.equal(ours.action, theirs.action)
+    check_state(algorithm, factorization, view)
 
 
-@pytest.mark.parametrize("algorithm", list(WHAT))
+@pytest.mark.parametrize("algorithm", algorithms.names())
 def test_per_member_settings_equal_separate_runs(algorithm):
     values = {"lr": (1e-3, 3e-3), "gamma": (0.9, 0.99)}
     both = loop_for(algorithm, "shared", "hybrid", (0, 1), **values)
-    both.run(160)
+    both.run(STEPS)
     for member in (0, 1):
         own = {name: pair[member] for name, pair in values.items()}
         alone = loop_for(algorithm, "shared", "hybrid", (member,), **own)
-        alone.run(160)
+        alone.run(STEPS)
         assert torch.equal(parameters(alone)[0], parameters(both)[member])
 
 
-@pytest.mark.parametrize("algorithm", list(WHAT))
+@pytest.mark.parametrize("algorithm", algorithms.names())
 def test_settings_that_make_no_sense_are_refused(algorithm):
     kind = algorithms.get(algorithm)
     for name in per_member_fields(kind()):

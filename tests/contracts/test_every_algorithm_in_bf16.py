@@ -2,25 +2,13 @@
 
 import pytest
 import torch
-from test_every_algorithm import (
-    PLAIN,
-    accepted,
-    check_the_others_of_a_diverged_member,
-    loop_for,
-    parameters,
-)
+from cells import cells, check_diverged_member, loop_for, parameters, plain_cells
 
-from headwise.factorizations import factorizations
-from headwise.population.bf16 import has_bf16
+from headwise.ops.core import has_bf16
 from headwise.training.products import products_as
 
-CELLS = [
-    (algorithm, name, {})
-    for algorithm in ("ppo", "dqn", "sac")
-    for name in factorizations.names()
-    if accepted(algorithm, name, "discrete")
-]
-CELLS += [(algorithm, name, more) for algorithm, name, view, more in PLAIN if view == "discrete"]
+CELLS = [(*cell[:2], {}) for cell in cells(("discrete",))]
+CELLS += [(*cell[:2], {"dueling": False}) for cell in plain_cells(("discrete",))]
 
 
 @pytest.mark.parametrize(("algorithm", "factorization", "more"), CELLS)
@@ -52,4 +40,4 @@ def test_it_learns_other_digits_only_where_it_is_asked_for(algorithm):
 
 def test_a_diverged_member_leaves_the_others_bit_equal():
     with products_as("bf16"):
-        check_the_others_of_a_diverged_member("sac", "shared", "discrete")
+        check_diverged_member("sac", "shared", "discrete")

@@ -12,6 +12,7 @@ from typing import (
     ClassVar,
     NamedTuple,
     Protocol,
+    Self,
     TypeAlias,
     get_args,
     get_type_hints,
@@ -174,6 +175,8 @@ class AlgorithmConfig:
     """Settings that all algorithms share."""
 
     name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What a factorization must offer: methods of `Factorization`."""
 
     lr: PerMember = 5e-4
     """Step size."""
@@ -194,6 +197,11 @@ class AlgorithmConfig:
                 got=self.hidden,
                 allowed="(64,) is one, (64, 64) are two",
             )
+
+    @classmethod
+    def small(cls, **settings: Any) -> Self:
+        """Settings for a run of a moment, which contract tests build on; others on top of them."""
+        return cls(**{"hidden": (16, 16)} | settings)
 
     def require(self, name: str, low: float, high: float, *, open_low: bool = False) -> None:
         """Refuses a number that is not within bounds, for any member."""

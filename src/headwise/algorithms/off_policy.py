@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 from headwise.algorithms.base import AlgorithmConfig, ReplayPlan
 from headwise.checks import check_counts
@@ -30,6 +31,12 @@ class OffPolicyConfig(AlgorithmConfig):
         self.require("tau", 0.0, 1.0)
         self.require("updates_per_step", 0.0, 100.0, open_low=True)
         check_counts(self, "replay", "batch_size", "n_step")
+
+    @classmethod
+    def small(cls, **settings: Any) -> Self:
+        """A small replay that is soon full enough."""
+        few = {"replay": 200, "batch_size": 16, "warmup": 16, "updates_per_step": 0.25}
+        return super().small(**few | settings)
 
     def replay_plan(self) -> ReplayPlan:
         """What data an update wants, and when."""

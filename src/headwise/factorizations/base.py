@@ -8,7 +8,7 @@ that asks for something it lacks is refused when the learner is built.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from headwise.checks import check_settings
 from headwise.errors import ConfigError
@@ -44,6 +44,11 @@ class Factorization:
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+    @classmethod
+    def small(cls) -> Self:
+        """One of moderate size, which contract tests build."""
+        return cls()
 
     def check(self, spec: ActionSpec) -> None:
         """Refuses a spec that this factorization cannot handle."""

@@ -7,7 +7,7 @@ function of the state and the joint action instead, as QPLEX itself does. DQN al
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from headwise.checks import check_counts
 from headwise.errors import ConfigError
@@ -36,6 +36,11 @@ class QPLEX(Factorization):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "mixer_width", "critic_bins")
+
+    @classmethod
+    def small(cls) -> Self:
+        """A narrow mixer."""
+        return cls(mixer_width=16)
 
     def policy(self, plan: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""

@@ -20,6 +20,7 @@ class DQN(OffPolicyConfig):
     """Deep Q-learning over options, with dueling networks unless they are to be plain."""
 
     name: ClassVar[str] = "dqn"
+    needs: ClassVar[tuple[str, ...]] = ("value",)
 
     bins: int | dict[str, int] | None = 11
     """Bins of a Range head: one number, or numbers by head."""

@@ -226,7 +226,8 @@ def _check(config: DQN, kind: Factorization, task: Task) -> None:
             fix="Give a number of bins: bins=11.",
         )
     kind.check(task.spec)
-    check_offers(kind, "value", config.name)
+    for what in config.needs:
+        check_offers(kind, what, config.name)
     if config.temperature and not kind.soft_targets:
         able = [name for name, other in factorizations.items() if other.soft_targets]
         raise ConfigError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from headwise.algorithms.base import AlgorithmConfig, PerMember, Task, algorithms
 from headwise.algorithms.inspect import inspectors
@@ -19,6 +19,7 @@ class PPO(AlgorithmConfig):
     """Proximal policy optimisation."""
 
     name: ClassVar[str] = "ppo"
+    needs: ClassVar[tuple[str, ...]] = ("policy", "critic")
 
     rollout: int = 4096
     """Transitions of a member between updates, over all its slots."""
@@ -105,6 +106,11 @@ class PPO(AlgorithmConfig):
         check_counts(self, "rollout", "minibatch", "epochs")
         if self.inspect is not None:
             inspectors.get(self.inspect)
+
+    @classmethod
+    def small(cls, **settings: Any) -> Self:
+        """Two passes over rollouts of a few rows."""
+        return super().small(**{"rollout": 32, "minibatch": 16, "epochs": 2} | settings)
 
     def build(self, task: Task) -> PPOLearner:
         """The learner."""

@@ -59,7 +59,7 @@ class PPOLearner(Learner):
         self.config, self.keys, self.features = config, task.keys, task.obs_size
         kind, keys, device = task.factorization, task.keys, task.device
         kind.check(task.spec)
-        for what in ("policy", "critic"):
+        for what in config.needs:
             check_offers(kind, what, config.name)
         self.layout = Layout(task.spec, device, joint=kind.is_joint)
         self.num_envs = task.num_slots

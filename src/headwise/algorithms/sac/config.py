@@ -18,6 +18,7 @@ class SAC(OffPolicyConfig):
     """Soft actor-critic."""
 
     name: ClassVar[str] = "sac"
+    needs: ClassVar[tuple[str, ...]] = ("twins",)
 
     target_entropy: PerMember = 0.5
     """Entropy that Choice heads should have, as a fraction of the largest there is among legal

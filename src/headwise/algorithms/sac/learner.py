@@ -62,7 +62,8 @@ class SACLearner(Learner):
         self.config, self.keys = config, task.keys
         kind, keys, device = task.factorization, task.keys, task.device
         kind.check(task.spec)
-        check_offers(kind, "twins", config.name)
+        for what in config.needs:
+            check_offers(kind, what, config.name)
         self.layout = layout = Layout(task.spec, device, joint=kind.is_joint)
         self.features, self.num_envs, self.extra = task.obs_size, task.num_slots, {}
         self.plan, rows = config.replay_plan(), config.batch_size
