@@ -282,8 +282,9 @@ class SoftModel(Model):
 
     needs = "twins"
 
-    def __init__(self, name: str, spec: str, seeds: Sequence[int] = SEEDS, rows: int = 5, **more: Any
-    ) -> None:  # fmt: skip
+    def __init__(
+        self, name: str, spec: str, seeds: Sequence[int] = SEEDS, rows: int = 5, **more: Any
+    ) -> None:
         super().__init__(name, spec, seeds, rows, state_std=True, log_std=(-5.0, 1.0), **more)
         layout, kind = self.layout, self.kind
         first = 0 if kind.chooses == "none" else layout.num_discrete

@@ -130,7 +130,7 @@ def test_a_member_alone_equals_itself_in_any_population(name, spec):
 
 
 def test_numbers_learn_by_the_slope_of_the_expected_value(monkeypatch):
-    """With values that add up, V is the log-sum-exp over all joint actions: slopes by differences."""
+    """Where values add up, V is the log-sum-exp over all joint actions; slopes by differences."""
     spec = ActionSpec.of(a=Choice(3), b=Choice(4), x=Range(-1, 1))
     monkeypatch.setitem(SPECS, "two and a number", spec)
     rows = 4000
