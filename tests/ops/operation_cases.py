@@ -13,8 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headwise.heads.joint_actions import JointActions
 from headwise.ops import Buffer, Embedding, HeadTable, Queries, Ratios, When
 from headwise.ops.operation import Operation, operations
+from headwise.spaces import ActionSpec, Choice
 
 ROWS = 37  # two groups of sixteen and five
 WIDE = (3, 70, 2)  # a head that is wider than any group of registers
@@ -637,6 +639,13 @@ def only_column(new: Numbers) -> Iterator[Case]:
 @of
 def gradient_shares(new: Numbers) -> Iterator[Case]:
     yield Case((new.normal(19, 2),), {"ratios": Ratios((1, 0, 1), (1.0,) * 3)})
+
+
+@of
+def heads_of_joint(new: Numbers) -> Iterator[Case]:
+    spec = ActionSpec.of(a=Choice(3), b=Choice(5), c=Choice(2))
+    actions = JointActions(spec, torch.device("cpu"))
+    yield Case((new.whole(actions.size),), {"actions": actions})
 
 
 @of

@@ -17,7 +17,8 @@ import torch
 from operation_cases import Case, Played, cases, every_case, expected
 from torch import Tensor
 
-import headwise.algorithms.ppo.learner  # noqa: F401  (registers its operations)
+import headwise.algorithms  # noqa: F401  (registers the operations of learners)
+from headwise.ops.core import core
 from headwise.ops.operation import Operation, operations
 
 ERROR = 1e-5
@@ -68,6 +69,7 @@ def check(operation: Operation, case: Case) -> None:
 def test_contract(name: str) -> None:
     assert name in cases, f"no case of the operation {name!r} in tests/ops/operation_cases.py"
     operation = operations.get(name)
+    assert operation.compiled == hasattr(core, name), "what it says of the compiled module"
     compiled = 0
     for case in every_case(name):
         check(operation, case)

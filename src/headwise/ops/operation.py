@@ -55,7 +55,7 @@ class Operation:
         self.name = definition.__name__
         self.__doc__ = definition.__doc__
         self._fits = fits
-        self._forward = getattr(core, self.name, None) if compiled else None
+        self._forward = getattr(core, self.name) if compiled else None
         self._backward = getattr(core, f"{self.name}_backward", None) if compiled else None
         self.switched_off = False
         """Whether the definition runs everywhere: for tests, and to see what compiling gains."""
