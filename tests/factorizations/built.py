@@ -102,7 +102,7 @@ class Part:
     """What a factorization builds, with its parameters.
 
     Args:
-        kind: A factorization, or the name of one.
+        factorization: One, or its name.
         what: The method that builds it.
         spec: The action.
         seeds: Of the members.
@@ -113,7 +113,7 @@ class Part:
 
     def __init__(
         self,
-        kind: Any,
+        factorization: Any,
         what: str,
         spec: ActionSpec,
         *,
@@ -122,15 +122,15 @@ class Part:
         scale: float = 1.0,
         **settings: Any,
     ) -> None:
-        kind = factorizations.get(kind)() if isinstance(kind, str) else kind
-        self.layout = Layout(spec, joint=kind.is_joint)
+        made = factorizations.get(factorization)() if isinstance(factorization, str) else factorization
+        self.layout = Layout(spec, joint=made.is_joint)
         self.members = len(seeds)
         self.plan = Blueprint(
             layout=self.layout, members=self.members, features=FEATURES, rows=rows,
             device=torch.device("cpu"),
             **({"hidden": (16, 16), "branch_width": 8, "policy_gain": 1.0} | settings),
         )  # fmt: skip
-        self.it = getattr(kind, what)(self.plan)
+        self.it = getattr(made, what)(self.plan)
         self.place(seeds, scale)
 
     def place(self, seeds: Sequence[int], scale: float) -> None:
