@@ -183,7 +183,7 @@ class Distribution:
         """The probability of each of equally wide bins of continuous heads, (P, N, B, C, count)."""
         edges = tuple(2.0 * k / count - 1.0 for k in range(1, count))
         below = self.cdf(constant(edges, self.first))
-        none = torch.zeros_like(below[..., :1])
+        none = torch.zeros_like(self.first).unsqueeze(-1)  # one bin has no edge
         return torch.cat([none, below, none + 1.0], dim=-1).diff(dim=-1)
 
     def cdf(self, unit: Tensor) -> Tensor:
