@@ -122,7 +122,9 @@ class Part:
         scale: float = 1.0,
         **settings: Any,
     ) -> None:
-        made = factorizations.get(factorization)() if isinstance(factorization, str) else factorization
+        made = (
+            factorizations.get(factorization)() if isinstance(factorization, str) else factorization
+        )
         self.layout = Layout(spec, joint=made.is_joint)
         self.members = len(seeds)
         self.plan = Blueprint(
@@ -190,9 +192,7 @@ class Part:
         self.it.backward(*given)
         return self.store.parameters.gradient.flatten(1).clone(), given[1].gradient[:, 0].clone()
 
-    def greedy(
-        self, x: Tensor, mask: Tensor | None = None, action: Tensor | None = None
-    ) -> Tensor:
+    def greedy(self, x: Tensor, mask: Tensor | None = None, action: Tensor | None = None) -> Tensor:
         """Actions with the best options; real numbers are those given."""
         shape = *x.shape[:2], self.layout.num_heads
         chosen = buffer(torch.zeros(shape) if action is None else action)
@@ -275,7 +275,9 @@ class Drawn:
         self._part, self._given = part, (buffer(x), buffer(uniform), buffer(mask))
         self.out = Draw(part.it.table, x.shape[0], x.shape[1])
         part.it.rsample(*self._given, self.out)
-        self.unit, self.entropy = (b.tensor[:, 0].clone() for b in (self.out.unit, self.out.entropy))
+        self.unit, self.entropy = (
+            b.tensor[:, 0].clone() for b in (self.out.unit, self.out.entropy)
+        )
 
     def gradient(self, of_unit: Tensor, of_entropy: Tensor) -> Tensor:
         """Of parameters (P, S), from those of actions and entropies."""

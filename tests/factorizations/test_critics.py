@@ -55,7 +55,9 @@ class Judged:
             in_use(self.option, table=self.table, out=self.use)
 
     def taken(self, option=None):
-        return Taken(self.option, self.option, None, None, option or self.option, self.probs, self.use)
+        return Taken(
+            self.option, self.option, None, None, option or self.option, self.probs, self.use
+        )
 
     def predict(self, option=None):
         return self.critic.it.predict(self.x, self.taken(option)).tensor[:, 0].clone()

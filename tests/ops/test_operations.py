@@ -82,5 +82,7 @@ def test_all_instruction_sets_compute_the_same() -> None:
     for isa in ("avx512", "avx2", "baseline"):
         environment = os.environ | {"HEADWISE_ISA": isa, "OMP_NUM_THREADS": "1"}
         program = [sys.executable, str(Path(__file__).parent / "operation_cases.py")]
-        digests.add(subprocess.run(program, env=environment, check=True, capture_output=True).stdout)
+        digests.add(
+            subprocess.run(program, env=environment, check=True, capture_output=True).stdout
+        )
     assert len(digests) == 1
