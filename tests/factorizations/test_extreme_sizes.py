@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-from cases import ONE_OF, PARAMETERS
+from built import ONE_OF, PARAMETERS
 
 from headwise import ActionSpec, Choice, ConfigError, Range, SpaceError
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import ReplayBatch, Task
 from headwise.factorizations import factorizations
-from headwise.factorizations.parts.heads import pick_options
 from headwise.population import Keys, Stream
 from headwise.training.transition import Transition
 
@@ -25,7 +24,9 @@ SPECS = {
 
 
 def learner_for(algorithm, factorization, spec, seeds=(0, 1)):
-    small = {"ppo": {"rollout": 8, "minibatch": 4, "epochs": 1}}.get(algorithm, {})
+    small = {"ppo": {"rollout": 8, "minibatch": 4, "epochs": 1}}.get(
+        algorithm, {"batch_size": 8}
+    )
     config = algorithms.get(algorithm)(hidden=(8,), **small)
     task = Task(
         spec=spec,
@@ -45,7 +46,7 @@ def some_batch(learner, keys, spec):
     rollout = Rollout(2)
     for step in range(2):
         obs = keys.uniform(Stream.ACT, 50 + step, (4, 3))
-        acted = learner.act(obs, keys.at(step))
+        acted = learner.act(obs)
         flags = torch.zeros(keys.num_members, 4, dtype=torch.bool)
         reward = keys.uniform(Stream.ACT, 70 + step, (4,))
         rollout.add(Transition(obs, acted, reward, obs, flags, flags, ~flags))
@@ -65,7 +66,7 @@ def test_every_size_acts_and_learns(algorithm, factorization, size):
     learner, keys = learner_for(algorithm, factorization, spec)
     batch = some_batch(learner, keys, spec)
     spec.check(batch.action.numpy())
-    metrics = learner.update(batch, keys.at(0))()
+    metrics = learner.update(batch)()
     assert all(torch.isfinite(x).all() for x in metrics.values())
     assert learner.alive.all()
     spec.check(learner.policy(batch.obs.flatten(1, -2)).numpy())
@@ -75,26 +76,9 @@ def test_every_size_acts_and_learns(algorithm, factorization, size):
 @pytest.mark.parametrize("algorithm", ["ppo", "sac"])
 def test_alternatives_with_options_and_numbers_learn(algorithm, factorization):
     learner, keys = learner_for(algorithm, factorization, PARAMETERS)
-    metrics = learner.update(some_batch(learner, keys, PARAMETERS), keys.at(0))()
+    metrics = learner.update(some_batch(learner, keys, PARAMETERS))()
     assert all(torch.isfinite(x).all() for x in metrics.values())
     assert learner.alive.all()
-
-
-def test_every_one_of_ten_thousand_options_can_be_drawn():
-    log_probs = torch.zeros(10_000).log_softmax(-1).expand(1000, 1, -1)
-    options = torch.arange(0, 10_000, 10)
-    uniform = ((options + 0.5) / 10_000).unsqueeze(-1)
-    drawn = pick_options(log_probs, uniform).flatten()
-    assert (drawn - options).abs().max() <= 1  # a rounded edge, never a lost option
-    last = pick_options(log_probs[:1], torch.tensor([[1.0 - 2.0**-24]]))
-    assert last.item() == 9_999
-
-
-def test_an_option_that_may_not_be_chosen_never_is():
-    log_probs = torch.tensor([[0.0, -1e9, 0.0, -1e9]]).log_softmax(-1).expand(1000, 1, 4)
-    uniform = Keys((0,)).uniform(Stream.ACT, 0, (1000, 1))[0]
-    uniform[0], uniform[1] = 0.0, 1.0 - 2.0**-24
-    assert set(pick_options(log_probs, uniform).flatten().tolist()) == {0.0, 2.0}
 
 
 def test_no_heads_are_refused():

@@ -2,31 +2,35 @@
 
 import pytest
 import torch
-from cases import CONTINUOUS, DISCRETE, HYBRID, SPECS
+from built import CONTINUOUS, DISCRETE, HYBRID, SPECS
 
 from headwise import ConfigError
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import Task
 from headwise.factorizations import factorizations
-from headwise.factorizations.base import Factorization, offered
+from headwise.factorizations.ar import AR
+from headwise.factorizations.base import Factorization, check_offers
+from headwise.factorizations.qplex import QPLEX
 from headwise.population import Keys
 from headwise.training.binning import Binning
 
 SIX = ("independent", "shared", "vdn", "qplex", "joint", "ar")
-NEEDS = {"ppo": "policy", "dqn": "value", "sac": "soft"}
+ALGORITHMS = ("ppo", "dqn", "sac")
 VIEWS = {"discrete": DISCRETE, "hybrid": HYBRID, "continuous": CONTINUOUS}
 
 
 def build(algorithm, factorization, spec, **settings):
-    config = algorithms.get(algorithm)(hidden=(8,), **settings)
-    kind = factorizations.get(factorization)()
+    small = {"ppo": {"rollout": 8, "minibatch": 4}}.get(algorithm, {"batch_size": 8})
+    config = algorithms.get(algorithm)(hidden=(8,), **small, **settings)
+    if isinstance(factorization, str):
+        factorization = factorizations.get(factorization)()
     return config.build(
         Task(
             spec=Binning(spec, config.bins).spec,
             obs_size=4,
             num_slots=2,
             total_steps=100,
-            factorization=kind,
+            factorization=factorization,
             keys=Keys((0, 1)),
         )
     )
@@ -34,11 +38,7 @@ def build(algorithm, factorization, spec, **settings):
 
 REFUSED = {
     **{
-        (
-            algorithm,
-            "joint",
-            view,
-        ): "needs options, and some heads are Ranges.*Give a number of bins"
+        (algorithm, "joint", view): "needs options, and some heads are Ranges.*Give a number of bins"
         for algorithm in ("ppo", "sac")
         for view in ("hybrid", "continuous")
     },
@@ -51,7 +51,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("factorization", SIX)
-@pytest.mark.parametrize("algorithm", NEEDS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_cell_is_built_or_refused_with_a_sentence(algorithm, factorization, view):
     message = REFUSED.get((algorithm, factorization, view))
     if message is None:
@@ -68,10 +68,10 @@ def test_what_joint_is_refused_for_works_with_bins(algorithm):
     assert learner.policy(torch.zeros(2, 3, 4)).shape == (2, 3, 4)
 
 
-@pytest.mark.parametrize("algorithm", NEEDS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("spec", ["one_of", "parameters"])
 @pytest.mark.parametrize("factorization", [n for n in SIX if n != "joint"])
-def test_parameterised_actions_are_never_refused(algorithm, factorization, spec):
+def test_parameterized_actions_are_never_refused(algorithm, factorization, spec):
     build(algorithm, factorization, SPECS[spec])
 
 
@@ -82,37 +82,68 @@ def test_dqn_without_bins_says_what_to_do():
 
 @pytest.mark.parametrize("factorization", ["qplex", "ar"])
 def test_soft_values_are_refused_where_there_are_none(factorization):
-    with pytest.raises(ConfigError, match=r"has no soft values.*one of independent, shared, .*vdn"):
+    with pytest.raises(ConfigError, match=r"has no soft values.*one of independent, .*shared, vdn"):
         build("dqn", factorization, DISCRETE, temperature=0.1)
     build("dqn", "vdn", DISCRETE, temperature=0.1)
 
 
 @pytest.mark.parametrize("factorization", ["qplex", "ar"])
 def test_plain_values_are_refused_where_there_are_none(factorization):
-    with pytest.raises(ConfigError, match=r"value and advantages.*dueling=False.*shared, .*vdn"):
+    with pytest.raises(ConfigError, match=r"value and advantages.*dueling=False.*shared, vdn"):
         build("dqn", factorization, DISCRETE, dueling=False)
 
 
-@pytest.mark.parametrize(
-    ("ability", "setting"),
-    [("has_soft_heads", {"temperature": 0.1}), ("has_plain_value", {"dueling": False})],
-)
-def test_the_factorization_says_what_dqn_may_ask_of_it(ability, setting, monkeypatch):
-    monkeypatch.setattr(factorizations.get("vdn"), ability, False)
-    with pytest.raises(ConfigError, match=r"'vdn'.*one of independent, shared, joint\."):
-        build("dqn", "vdn", DISCRETE, **setting)
-    build("dqn", "shared", DISCRETE, **setting)
+def test_the_factorization_says_what_dqn_may_ask_of_it(monkeypatch):
+    kind = factorizations.get("vdn")
+    monkeypatch.setattr(kind, "soft_targets", False)
+    monkeypatch.setattr(kind, "plain_value", Factorization.plain_value)
+    for setting in ({"temperature": 0.1}, {"dueling": False}):
+        with pytest.raises(ConfigError, match=r"'vdn'.*one of independent, joint, shared\b(?!, vdn)"):
+            build("dqn", "vdn", DISCRETE, **setting)
+        build("dqn", "shared", DISCRETE, **setting)
 
 
-@pytest.mark.parametrize("what", ["policy", "critic", "value", "soft"])
+@pytest.mark.parametrize("what", ["policy", "critic", "value", "twins"])
 def test_a_factorization_that_lacks_something_is_refused_by_name(what):
     class Half(Factorization):
         name = "half"
 
-    needs = what.replace("_", " ")
-    message = f"algo needs a {needs}, and the factorization 'half' has none; allowed: .*vdn"
+    message = f"algo needs a {what}, and the factorization 'half' has none; allowed: .*vdn"
     with pytest.raises(ConfigError, match=message):
-        offered(Half(), what, "algo")
+        check_offers(Half(), what, "algo")
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac"])
+def test_qplex_has_its_own_mixer_for_dqn_alone(algorithm):
+    """The mixer of the others is asked before the action is known."""
+    own = QPLEX(mixer="qplex", mixer_width=8)
+    with pytest.raises(ConfigError, match=r"got mixer='qplex'; allowed: mixer='paper', or .*DQN"):
+        build(algorithm, own, DISCRETE)
+    build("dqn", own, DISCRETE)
+
+
+@pytest.mark.parametrize("order", [("b", "y", "a", "x"), ("x", "a", "y", "b"), ("a", "b", "x", "y")])
+def test_sac_refuses_an_order_that_chooses_options_before_numbers(order):
+    with pytest.raises(ConfigError, match=r"continuous heads before discrete ones.*Leave the order"):
+        build("sac", AR(order=order), HYBRID)
+    build("ppo", AR(order=order), HYBRID)
+    learner = build("sac", AR(order=("y", "x", "b", "a")), HYBRID)
+    assert learner.actor._order == [1, 0]
+    assert learner.critic._order == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "order", "message"),
+    [
+        (DISCRETE, ("a", "b"), "must name every head once; got .*allowed: a, b, c"),
+        (DISCRETE, ("a", "b", "b"), "must name every head once"),
+        (HYBRID, ("x", "a", "y", "bb"), "unknown head; got 'bb'.*Did you mean 'b'"),
+        (SPECS["one_of"], ("run", "kind", "jump", "spin"), "'run' before 'kind'"),
+    ],
+)
+def test_orders_that_make_no_sense(spec, order, message):
+    with pytest.raises(ConfigError, match=message):
+        AR(order=order).check(spec)
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_options_are_drawn_from_the_first_copys_softmax(name, what, spec, masked
     action[..., case.layout.num_discrete :] = action[:, :1, case.layout.num_discrete :]
     mask = None if case.mask is None else case.mask[:, :1].expand(-1, rows, -1).contiguous()
     case.mask, drawn = mask, buffer(action)
-    x, _, alpha, uniform, _ = case.given
+    _, _, alpha, uniform, _ = case.given
     case.it.draw(buffer(case.obs), drawn, alpha, uniform, buffer(mask))
     case.taken = drawn.tensor[:, 0].clone()
     numbers = case.taken[..., case.layout.num_discrete :].double()

@@ -1,6 +1,0 @@
-"""Specs and builders are those of the contract tests."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
