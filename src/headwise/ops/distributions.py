@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from headwise.ops.functions import constant, normal_of, softplus
-from headwise.ops.heads import HeadTable
+from headwise.ops.heads import NEVER, HeadTable
 
 _LOG_ROOT_TAU = 0.5 * math.log(2.0 * math.pi)
 
@@ -63,7 +63,7 @@ class Distribution:
         log_probs, made.first, made.second = torch.split(x, widths, dim=-1)
         made.log_probs = None
         if table.discrete:
-            made.log_probs = table.pad(log_probs).masked_fill(~table.exists, -1e30)
+            made.log_probs = table.pad(log_probs).masked_fill(~table.exists, NEVER)
         return made
 
     @classmethod
