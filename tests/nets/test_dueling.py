@@ -1,65 +1,86 @@
 """The dueling network: the same value and advantages whichever way they are asked for."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 
-from headwise.nets import Dueling
-from headwise.nets.branches import fits_branches, second_half
-from headwise.population import Initializer, Keys, Packed, straight_gradients
+from headwise import ActionSpec, Choice
+from headwise.heads.blueprint import Blueprint
+from headwise.heads.layout import Layout
+from headwise.nets.dueling import Dueling
+from headwise.ops import Buffer
+from headwise.ops.network import definition
+from headwise.population import Keys, Store
+
+ROWS, WIDTH = 11, 8
 
 
-def made(copies=()):
-    init = Initializer(Keys(range(3)))
-    return Dueling(init, 6, 5, (32, 32), 32, "relu", copies=copies)
+def made(copies=1, leaves=(6,)):
+    plan = Blueprint(
+        layout=Layout(ActionSpec.of(a=Choice(5))), members=3, features=6, rows=20,
+        device=torch.device("cpu"), hidden=(16, 12), branch_width=WIDTH,
+    )  # fmt: skip
+    net = Dueling(plan, leaves, 5, copies)
+    return net, Store(Keys(range(3)), net.parts)
 
 
-@pytest.mark.parametrize("copies", [(), (2,), (2, 3)])
+def inputs(*leaves, seed=0):
+    found = []
+    for k, width in enumerate(leaves):
+        found.append(Buffer(3, ROWS, width, gradient=True))
+        found[-1].tensor.normal_(generator=torch.manual_seed(seed + k))
+    return found
+
+
+@pytest.mark.parametrize("copies", [1, 2, 6])
 def test_every_way_to_ask_gives_the_same(copies):
-    net = made(copies)
-    x = torch.randn(3, *copies, 11, 6, generator=torch.Generator().manual_seed(0))
-    value, advantages = net(x)
-    assert value.shape == (3, *copies, 11)
-    assert advantages.shape == (3, *copies, 11, 5)
-    found = net.with_embedding(x)
-    assert torch.equal(found[0], value)
-    assert torch.equal(found[1], advantages)
-    torch.testing.assert_close(net.value_alone(x), value)
-    torch.testing.assert_close(net.advantages_alone(x), advantages)
-    half = found[2][..., 32:]
-    torch.testing.assert_close(net.advantage(half), advantages)
+    net, _ = made(copies)
+    x = inputs(6)
+    value, advantages, features = (y.tensor.clone() for y in net.forward(x))
+    assert value.shape == (3, copies, ROWS, 1)
+    assert advantages.shape == (3, copies, ROWS, 5)
+    assert features.shape == (3, copies, ROWS, 2 * WIDTH)
+    assert torch.equal(net.value(x).tensor, value)
+    assert torch.equal(net.advantages(x).tensor, advantages)
+    for copy in range(copies):
+        net.rows(ROWS)[0].tensor.zero_()
+        found, some, _ = net.forward(x, [copy])
+        assert torch.equal(found.tensor[:, copy], value[:, copy])
+        assert torch.equal(some.tensor[:, copy], advantages[:, copy])
+        assert torch.equal(net.advantages(x, [copy]).tensor[:, copy], advantages[:, copy])
+        others = [c for c in range(copies) if c != copy]
+        assert (found.tensor[:, others] == 0.0).all()
 
 
-def test_the_embedding_passes_no_gradient_on():
-    net = made()
-    value, advantages, embedding = net.with_embedding(torch.ones(3, 4, 6))
-    assert embedding.shape == (3, 4, net.embedding_size)
-    assert value.requires_grad
-    assert advantages.requires_grad
-    assert not embedding.requires_grad
+@pytest.mark.parametrize("leaves", [(6,), (6, 2)])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_values_and_gradients(copies, leaves):
+    """The first half of the last hidden layer is for the value, the second for advantages."""
+    net, store = made(copies, leaves)
+    x = inputs(*leaves)
+    flat = store.parameters.tensor.double().requires_grad_()
+    given, parts, at = [b.tensor.double().requires_grad_() for b in x], [], 0
+    for part in net.parts:
+        parts.append(flat[..., at : at + part.size])
+        at += part.size
+    features = definition(net.parts[0], parts[0], given)[-1]
+    value = definition(net.parts[1], parts[1], [features[..., :WIDTH]])[-1]
+    advantages = definition(net.parts[2], parts[2], [features[..., WIDTH:]])[-1]
 
-
-def test_the_second_half_has_its_own_gradients():
-    net = made((2,))
-    Packed(net)
-    with straight_gradients():
-        embedding = net.embedding.part()
-        part = second_half(embedding)
-    for whole, cut in zip(embedding, part, strict=True):
-        assert torch.equal(whole[..., 32:], cut)
-        assert cut.data_ptr() == whole.data_ptr() + 32 * 4
-    assert second_half(net.embedding.part()).to_weight is None
-
-
-def test_without_a_gpu_it_is_layer_by_layer():
-    net, before = made(), torch.get_float32_matmul_precision()
-    parts = net.embedding.part(), net.value.part(), net.advantage.part()
-    torch.set_float32_matmul_precision("high")
-    try:
-        with torch.no_grad():
-            assert not fits_branches(torch.ones(3, 4, 32), *parts)
-            there = SimpleNamespace(device=torch.device("cuda"))
-            assert fits_branches(there, *parts)  # so that nothing but the device is missing
-    finally:
-        torch.set_float32_matmul_precision(before)
+    found = net.forward(x)
+    torch.testing.assert_close(found[0].tensor.double(), value, atol=2e-6, rtol=2e-6)
+    torch.testing.assert_close(found[1].tensor.double(), advantages, atol=2e-6, rtol=2e-6)
+    slopes = [torch.randn(y.tensor.shape, generator=torch.manual_seed(9)) for y in found[:2]]
+    for y, slope in zip(net.rows(ROWS), slopes, strict=True):
+        y.gradient.copy_(slope)
+    store.parameters.gradient.fill_(torch.nan)
+    net.backward(x)
+    wanted = torch.autograd.grad([value, advantages], [flat, *given], [s.double() for s in slopes])
+    ours = [store.parameters.gradient, *(b.gradient for b in x)]
+    for mine, exact in zip(ours, wanted, strict=True):
+        size = exact.abs().max()
+        assert (mine.double() - exact).abs().max() < 3e-6 * size
+    store.parameters.gradient.fill_(7.0)
+    net.backward(x, weights=False, add=True)
+    assert (store.parameters.gradient == 7.0).all()
+    for b, exact in zip(x, wanted[1:], strict=True):
+        torch.testing.assert_close(b.gradient.double(), 2.0 * exact, atol=1e-5, rtol=1e-5)

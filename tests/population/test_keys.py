@@ -3,9 +3,11 @@ import pytest
 import torch
 
 from headwise import ConfigError, _core
-from headwise.population import Keys, Stream
+from headwise.ops import Buffer, advance
+from headwise.ops import uniform as draw
+from headwise.ops.philox import tensor_uniforms
+from headwise.population import Keys, Stream, seeds_of
 from headwise.population.keys import to_normal
-from headwise.population.philox import tensor_uniforms
 
 FIRST_STREAM = 16  # learners draw from other counters than environments do
 
@@ -85,10 +87,38 @@ def test_members_with_one_seed_draw_the_same_numbers():
 
 @pytest.mark.parametrize("step", [0, 7, 2**32 - 1, 2**33 + 5])
 def test_tensor_operations_give_the_same_numbers(step):
-    seeds = [0, 3, 2**63 + 11, 2**64 - 1]
-    keys = Keys(seeds)
-    bits = torch.tensor([s - 2**64 if s >= 2**63 else s for s in seeds])
+    keys = Keys([0, 3, 2**63 + 11, 2**64 - 1])
+    clock = torch.full((4,), step)
     for stream in (Stream.INIT, Stream.EVALUATE):
         expected = keys.uniform(stream, step, (37,))
-        assert torch.equal(tensor_uniforms(bits, 37, int(stream), step), expected)
-        assert torch.equal(tensor_uniforms(bits, 37, int(stream), torch.tensor(step)), expected)
+        assert torch.equal(tensor_uniforms(keys.bits, clock, 37, int(stream)), expected)
+        assert torch.equal(keys.uniform(stream, torch.tensor(step), (37,)), expected)
+
+
+@pytest.mark.parametrize("step", [0, 2**32 - 1, 2**33 + 5])
+def test_operations_give_the_same_numbers_by_a_clock_of_their_own(step):
+    keys, clock = Keys([0, 2**63 + 11]), Buffer(2, 1, 2)
+    out, seeds = Buffer(2, 3, 7), seeds_of(keys)
+    clock.longs.fill_(step)
+    for later in (0, 1):
+        draw(out, seeds, clock, Stream.REPLAY)
+        expected = keys.uniform(Stream.REPLAY, step + later, (3, 7))
+        assert torch.equal(out.tensor[:, 0], expected)
+        advance(clock)
+
+
+def test_members_have_clocks_of_their_own():
+    keys, clock, out = Keys([5, 5]), Buffer(2, 1, 2), Buffer(2, 1, 9)
+    clock.longs[:, 0, 0, 0] = torch.tensor([3, 8])
+    draw(out, seeds_of(keys), clock, Stream.ACT)
+    for member, step in enumerate((3, 8)):
+        assert torch.equal(out.tensor[member, 0, 0], keys.uniform(Stream.ACT, step, (9,))[member])
+
+
+@pytest.mark.parametrize("stream", Stream)
+def test_learners_and_environments_never_draw_the_same(stream):
+    """Their counters differ in the third word, which environments leave below this."""
+    assert FIRST_STREAM + stream >= 16
+    numbers = Keys([7]).uniform(stream, 5, (4,))[0]
+    words = _core.philox([0, 5, int(stream), 0], 7)
+    assert numbers.tolist() != [(word >> 8) * 2.0**-24 for word in words]
