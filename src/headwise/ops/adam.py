@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -97,7 +99,8 @@ def definition(
     squared = square * beta2 + gradient.square() * (1.0 - beta2)
     square.copy_(torch.where(goes_on, squared, square))
     steps = count.to(values.dtype)
-    correction1, correction2 = (1.0 - torch.pow(beta, steps) for beta in betas)
+    # 1 - beta ** steps, which in float32 would lose digits of a small difference.
+    correction1, correction2 = (-torch.expm1(steps * math.log(beta)) for beta in betas)
     change = mean / (square.sqrt() / correction2.sqrt() + eps) * (learning_rate / correction1)
     values.copy_(torch.where(goes_on, values - change, values))
     if follower is not None:
