@@ -146,6 +146,14 @@ def test_orders_that_make_no_sense(spec, order, message):
         AR(order=order).check(spec)
 
 
+def test_a_mean_penalty_of_what_has_no_mean_as_a_parameter_is_refused():
+    """It would punish shapes above 4, that is, any Beta that is sure of something."""
+    with pytest.raises(ConfigError, match=r"'mean_penalty' holds.*range_kind='beta'.*Leave mean"):
+        algorithms.get("ppo")(mean_penalty=0.1, range_kind="beta")
+    build("ppo", "shared", HYBRID, mean_penalty=0.1)
+    build("ppo", "shared", HYBRID, range_kind="beta")
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [

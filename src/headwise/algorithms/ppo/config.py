@@ -9,6 +9,7 @@ from headwise.algorithms.base import AlgorithmConfig, PerMember, Task, algorithm
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.ppo.learner import PPOLearner
 from headwise.checks import check_counts
+from headwise.errors import ConfigError
 from headwise.ops import Activation
 from headwise.ops.heads import Kind
 
@@ -66,7 +67,8 @@ class PPO(AlgorithmConfig):
     kl_target: float = 0.1
     """The divergence that the penalty aims for."""
     mean_penalty: float = 0.0
-    """Weight of squared means of Range heads beyond 4 in size."""
+    """Weight of squared means of Range heads beyond 4 in size; not for Beta distributions, which
+    have shapes instead."""
     range_entropy: Literal["sum", "mean"] = "sum"
     """How the entropies of several Range heads count together."""
     range_kind: Kind = "squashed"
@@ -101,6 +103,13 @@ class PPO(AlgorithmConfig):
         self.require("value_coef", 0.0, 1e3)
         self.require("mean_penalty", 0.0, 1e3)
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
+        if self.mean_penalty and self.range_kind == "beta":
+            raise ConfigError(
+                "ppo setting 'mean_penalty' holds the mean of a Gaussian, and a Beta has shapes",
+                got=f"mean_penalty={self.mean_penalty}, range_kind='beta'",
+                allowed="mean_penalty=0, or range_kind 'squashed' or 'clipped'",
+                fix="Leave mean_penalty out.",
+            )
         if self.value_clip is not None:
             self.require("value_clip", 0.0, 1e9, open_low=True)
         check_counts(self, "rollout", "minibatch", "epochs")
