@@ -12,8 +12,8 @@ from headwise.envs.native import NATIVE_NAMES, env_id
 from headwise.envs.native import drawing as render
 from headwise.envs.native.canvas import BLUE, GREEN, ORANGE, RED, Canvas
 from headwise.envs.native.gym_env import NativeEnv
-from headwise.envs.native.hybrid_shoot import selected, shot_point
-from headwise.envs.native.platform import chosen_kind, strengths
+from headwise.envs.native.tasks.hybrid_shoot import selected, shot_point
+from headwise.envs.native.tasks.platform import chosen_kind, strengths
 from headwise.envs.native.vector_env import NativeVectorEnv
 
 SETTINGS = [

@@ -26,7 +26,7 @@ DRAWINGS = {
     "HybridShoot": "hybrid_shoot",
     "CoopPush": "coop_push",
 }
-"""The module beside this one that draws each environment."""
+"""The module in `tasks` that draws each environment."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def picture(scene: Scene) -> NDArray[np.uint8]:
     from headwise.envs.native.canvas import Canvas
 
     canvas = Canvas()
-    drawing = importlib.import_module(f"headwise.envs.native.{DRAWINGS[scene.name]}")
+    drawing = importlib.import_module(f"headwise.envs.native.tasks.{DRAWINGS[scene.name]}")
     drawing.draw(canvas, scene)
     return canvas.pixels()
 
