@@ -11,11 +11,8 @@
 #include <memory>
 #include <optional>
 
-#include "core/vec_env.h"
-#include "envs/contextual_decoupler.h"
-#include "envs/coop_push.h"
-#include "envs/hybrid_shoot.h"
-#include "envs/platform.h"
+#include "core/registry.h"
+#include "environments.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -92,72 +89,46 @@ bool assign(const Setting& setting, nb::handle value) {
   return std::visit(Visitor{value}, setting.place);
 }
 
-template <class E>
-typename E::Params params_from(const nb::dict& given) {
-  typename E::Params params;
-  const std::vector<Setting> settings = params.settings();
+// Writes the settings given, each of which must be known and allowed, into an environment's draft.
+void write_settings(const std::string& env, Draft& draft, const nb::dict& given) {
+  const std::vector<Setting> settings = draft.settings();
   for (const auto& [key, value] : given) {
     const std::string name = name_of(key);
     const auto found = std::ranges::find(settings, name, &Setting::name);
-    if (found == settings.end()) {
-      throw Fault(std::string(E::kName) + ": unknown setting '" + name + "'.");
-    }
+    if (found == settings.end()) throw Fault(env + ": unknown setting '" + name + "'.");
     if (!assign(*found, value)) {
-      throw Fault(std::string(E::kName) + ": setting '" + name + "' cannot be that; got " +
-                  text_of(value) + "; allowed: " + allowed_of(*found) + ".");
+      throw Fault(env + ": setting '" + name + "' cannot be that; got " + text_of(value) +
+                  "; allowed: " + allowed_of(*found) + ".");
     }
   }
-  if (const std::string complaint = params.check(); !complaint.empty()) {
-    throw Fault(std::string(E::kName) + ": impossible settings: " + complaint + ".");
+  if (const std::string complaint = draft.check(); !complaint.empty()) {
+    throw Fault(env + ": impossible settings: " + complaint + ".");
   }
-  params.prepare();
-  return params;
 }
 
 // --- the environments ---------------------------------------------------------------------------
-
-struct Kind {
-  std::string name;
-  std::unique_ptr<VecEnvBase> (*make)(int, const nb::dict&, std::optional<int>, Autoreset, int);
-  nb::list (*settings)();
-};
-
-template <Env E>
-Kind kind() {
-  return {E::kName,
-          [](int num_envs, const nb::dict& settings, std::optional<int> time_limit,
-             Autoreset autoreset, int num_threads) -> std::unique_ptr<VecEnvBase> {
-            auto params = params_from<E>(settings);
-            const int limit = time_limit.value_or(E::time_limit(params));
-            return std::make_unique<VecEnv<E>>(num_envs, std::move(params), limit, autoreset,
-                                               num_threads);
-          },
-          [] {
-            typename E::Params params;
-            nb::list rows;
-            for (const Setting& setting : params.settings()) {
-              rows.append(nb::make_tuple(setting.name, value_of(setting), allowed_of(setting),
-                                         setting.help));
-            }
-            return rows;
-          }};
-}
-
-// A new environment is one header and one line here.
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> list = {
-      kind<ContextualDecoupler>(),
-      kind<Platform>(),
-      kind<HybridShoot>(),
-      kind<CoopPush>(),
-  };
-  return list;
-}
 
 const Kind& find_kind(const std::string& name) {
   const auto found = std::ranges::find(kinds(), name, &Kind::name);
   if (found == kinds().end()) throw Fault("unknown environment '" + name + "'.");
   return *found;
+}
+
+nb::list settings_of(const Kind& kind) {
+  const std::unique_ptr<Draft> draft = kind.draft();
+  nb::list rows;
+  for (const Setting& setting : draft->settings()) {
+    rows.append(nb::make_tuple(setting.name, value_of(setting), allowed_of(setting), setting.help));
+  }
+  return rows;
+}
+
+std::unique_ptr<VecEnvBase> made(const std::string& name, int num_envs, const nb::dict& settings,
+                                 std::optional<int> time_limit, Autoreset autoreset,
+                                 int num_threads) {
+  const std::unique_ptr<Draft> draft = find_kind(name).draft();
+  write_settings(name, *draft, settings);
+  return draft->make(num_envs, time_limit, autoreset, num_threads);
 }
 
 // --- the vector environment as Python holds it --------------------------------------------------
@@ -167,13 +138,12 @@ class PyVecEnv {
   PyVecEnv(const std::string& name, int num_envs, const nb::dict& settings,
            std::optional<int> time_limit, int autoreset, int num_threads)
       : name_(name),
-        env_(find_kind(name).make(
-            within(name, "num_envs", num_envs, 1, 1 << 24), settings,
-            time_limit
-                ? std::optional(within(name, "max_episode_steps", *time_limit, 0, 1'000'000'000))
-                : std::nullopt,
-            static_cast<Autoreset>(within(name, "autoreset", autoreset, 0, 2)),
-            within(name, "num_threads", num_threads, 1, 1024))) {}
+        env_(made(name, within(name, "num_envs", num_envs, 1, 1 << 24), settings,
+                  time_limit ? std::optional(
+                                   within(name, "max_episode_steps", *time_limit, 0, 1'000'000'000))
+                             : std::nullopt,
+                  static_cast<Autoreset>(within(name, "autoreset", autoreset, 0, 2)),
+                  within(name, "num_threads", num_threads, 1, 1024))) {}
 
   void attach(Array<std::int32_t, -1, -1> choices, Array<float, -1, -1> ranges,
               Array<float, -1, -1> obs, Array<float, -1, -1> next_obs, Array<float, -1> reward,
@@ -392,9 +362,9 @@ NB_MODULE(_core, m) {
 
   m.def(
       "best_isa",
-      [] {
-        return kIsa == Isa::kAvx512 ? "avx512" : kIsa == Isa::kAvx2 ? "avx2" : "baseline";
-      },
+      [] { return kIsa == Isa::kAvx512 ? "avx512"
+                  : kIsa == Isa::kAvx2 ? "avx2"
+                                       : "baseline"; },
       "The instruction set in use: the best that this machine has, or what HEADWISE_ISA asks for.");
   bind_draws(m);
   m.def(
@@ -402,7 +372,7 @@ NB_MODULE(_core, m) {
       [] {
         nb::dict result;
         for (const Kind& kind : kinds()) {
-          result[kind.name.c_str()] = kind.settings();
+          result[kind.name.c_str()] = settings_of(kind);
         }
         return result;
       },

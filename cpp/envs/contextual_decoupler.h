@@ -2,7 +2,7 @@
 // rest at option 0. States are independent from step to step, so nothing but credit is hard.
 #pragma once
 
-#include "core/env.h"
+#include "core/registry.h"
 
 namespace headwise {
 
@@ -98,3 +98,5 @@ struct ContextualDecoupler {
 };
 
 }  // namespace headwise
+
+HEADWISE_ENV(ContextualDecoupler)

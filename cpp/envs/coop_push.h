@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/env.h"
 #include "core/isa.h"
+#include "core/registry.h"
 
 namespace headwise::coop_push {
 
@@ -344,3 +344,5 @@ struct CoopPush {
 };
 
 }  // namespace headwise
+
+HEADWISE_ENV(CoopPush)

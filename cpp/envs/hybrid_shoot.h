@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/env.h"
 #include "core/isa.h"
+#include "core/registry.h"
 
 namespace headwise {
 namespace hybrid_shoot {
@@ -211,3 +211,5 @@ struct HybridShoot {
 };
 
 }  // namespace headwise
+
+HEADWISE_ENV(HybridShoot)

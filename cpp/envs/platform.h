@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "core/env.h"
 #include "core/isa.h"
+#include "core/registry.h"
 
 namespace headwise::platform {
 
@@ -187,3 +187,5 @@ struct Platform {
 };
 
 }  // namespace headwise
+
+HEADWISE_ENV(Platform)
