@@ -17,8 +17,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from benchmarks.machine import description
 from benchmarks.results import renew, table
 from headwise.envs.make import make_vec
-from headwise.envs.reference import measure, normalise
-from headwise.envs.scripted import scripted
+from headwise.envs.reference import measure, normalise, scripted_policy
 from headwise.spaces import ActionSpec
 
 TASKS = tuple(
@@ -80,7 +79,7 @@ def scores(
         make_vec("HybridShoot", [seed], slots, mode=mode, view=view)
         for seed, slots in ((0, BATCH), (1, min(episodes, 512)))
     )
-    player = scripted.get("HybridShoot")(env.spec)
+    player = scripted_policy("HybridShoot", env.spec)
     obs = env.reset().reshape(BATCH, -1)
     imitator = Imitator(obs.shape[-1], env.spec)
     found = []

@@ -1,5 +1,6 @@
 """One compiled environment as Gymnasium sees it."""
 
+import dataclasses
 import subprocess
 import sys
 import warnings
@@ -14,11 +15,9 @@ import headwise
 from headwise.envs.native import NATIVE_NAMES, env_id, register_environments
 from headwise.envs.native import drawing as render
 from headwise.envs.native.gym_env import NativeEnv
+from headwise.envs.native.info import info_of
 
-VIEWS = [
-    ("ContextualDecoupler", "discrete"),
-    *((name, view) for name in NATIVE_NAMES[1:] for view in ("discrete", "hybrid", "continuous")),
-]
+VIEWS = [(name, view) for name in NATIVE_NAMES for view in info_of(name).reference.views]
 
 
 def make(name, **settings):
@@ -28,8 +27,10 @@ def make(name, **settings):
 @pytest.fixture
 def fast_windows(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    for name in render.FRAMES_PER_SECOND:
-        monkeypatch.setitem(render.FRAMES_PER_SECOND, name, 1000)
+    known = render.info_of
+    monkeypatch.setattr(
+        render, "info_of", lambda name: dataclasses.replace(known(name), frames_per_second=1000)
+    )
 
 
 @pytest.mark.usefixtures("fast_windows")

@@ -3,15 +3,17 @@ import pytest
 
 from headwise import ActionSpec, Choice, Range
 from headwise.envs.make import make_vec
-from headwise.envs.scripted import hilbert_points, in_view, scripted
+from headwise.envs.native.tasks.hybrid_shoot import hilbert_points
+from headwise.envs.reference import scripted_policy
+from headwise.envs.scripted import in_view
 
 VIEWS = pytest.mark.parametrize("view", ["discrete", "hybrid", "continuous"])
 
 
-def first_episodes(name, num_slots, policy_settings=None, **settings):
+def first_episodes(name, num_slots, **settings):
     """Returns, lengths and whether they terminated, of the first episode of each slot."""
     env = make_vec(name, [3], num_slots, **settings)
-    policy = scripted.get(name)(env.spec, **(policy_settings or {}))
+    policy = scripted_policy(name, env.spec, **settings)
     obs, returns, lengths = env.reset()[0], np.full(num_slots, np.nan), np.zeros(num_slots, int)
     terminated = np.zeros(num_slots, dtype=bool)
     while np.isnan(returns).any():
@@ -60,12 +62,25 @@ def test_push_beats_the_best_score_known_of_the_default_layout(view):
 @VIEWS
 def test_push_independent(view):
     """Straight behind its own boulder, a particle needs 37 steps: 0.4 a step for 14 units."""
-    returns, lengths, terminated = first_episodes(
-        "CoopPush", 48, {"num_boulders": 2}, view=view, layout="independent"
-    )
+    returns, lengths, terminated = first_episodes("CoopPush", 48, view=view, layout="independent")
     assert terminated.all()
     assert (lengths == 37).all()
     np.testing.assert_allclose(returns, 30.08, atol=1e-3)
+
+
+@pytest.mark.parametrize("given", [dict, lambda layout: {"layout": layout}])
+def test_push_in_a_layout_of_ones_own(given):
+    """One particle to the left of each of three boulders, whose landmark is to the right."""
+    rows = [-12.0, 0.0, 12.0]
+    layout = {
+        "particles": [(-12.0, y) for y in rows],
+        "boulders": [(0.0, y) for y in rows],
+        "landmarks": [(12.0, y) for y in rows],
+    }
+    settings = {**given(layout), "visit": "one", "view": "continuous"}
+    _, lengths, terminated = first_episodes("CoopPush", 3, **settings)
+    assert terminated.all()
+    assert (lengths < 60).all()
 
 
 @VIEWS

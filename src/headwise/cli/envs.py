@@ -15,12 +15,10 @@ from headwise.cli.flags import asked
 from headwise.envs.make import env_names, make_vec, plain_name
 from headwise.envs.native import NATIVE_NAMES, env_id
 from headwise.envs.native.engine import settings_of
-from headwise.envs.reference import HOW, reference_score
-from headwise.errors import EnvError, HeadwiseError
+from headwise.envs.reference import NAMES, reference_of, reference_score
+from headwise.errors import EnvError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec
-
-_VIEWS = ("discrete", "hybrid", "continuous")
 
 
 @dataclass(frozen=True)
@@ -40,11 +38,11 @@ def main(argv: Sequence[str]) -> int:
     if given.name is not None:
         _about(console, plain_name(given.name))
         return 0
-    ids = Column("id", no_wrap=True, min_width=max(len(env_id(name)) for name in HOW))
+    ids = Column("id", no_wrap=True, min_width=max(len(env_id(name)) for name in NAMES))
     table = Table(ids, "view", "action", "random", "best", box=None, header_style="bold")
     missing: dict[str, None] = {}
-    for name in HOW:
-        for row, view in enumerate(_views(name)):
+    for name in NAMES:
+        for row, view in enumerate(reference_of(name).views):
             scores = reference_score(name, view=view)
             try:
                 action = shortened(_heads(name, view))
@@ -76,29 +74,18 @@ def main(argv: Sequence[str]) -> int:
 def _about(console: Console, name: str) -> None:
     if name not in env_names():
         raise unknown("environment", name, env_names())
-    console.print(f"[bold]{env_id(name) if name in HOW else name}[/]", highlight=False)
-    if name not in HOW:
+    console.print(f"[bold]{env_id(name) if name in NAMES else name}[/]", highlight=False)
+    if name not in NAMES:
         console.print(str(make_vec(name, [0], 1).spec), highlight=False)
         return
-    for view in _views(name):
+    for view in reference_of(name).views:
         console.print(f"{view + ':':12} {_heads(name, view)}", highlight=False)
-    console.print(f"best known:  {HOW[name]}", highlight=False)
+    console.print(f"best known:  {reference_of(name).how}", highlight=False)
     if name in NATIVE_NAMES:
         table = Table("setting", "default", "allowed", "help", box=None, header_style="bold")
         for setting, (default, allowed, text) in settings_of(name).items():
             table.add_row(setting, str(default), allowed, text)
         console.print(table)
-
-
-def _views(name: str) -> list[str]:
-    found = []
-    for view in _VIEWS:
-        try:
-            reference_score(name, view=view)
-        except HeadwiseError:
-            continue
-        found.append(view)
-    return found
 
 
 def _heads(name: str, view: str) -> ActionSpec:

@@ -12,6 +12,7 @@ import numpy as np
 
 from headwise.checks import checked_count, checked_seed
 from headwise.envs.lander_vec import LanderVecEnv
+from headwise.envs.native import env_id
 from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.envs.probes import probes
 from headwise.envs.types import VecEnv, check_allocate
@@ -44,11 +45,13 @@ def env_names() -> list[str]:
 def plain_name(name_or_id: str) -> str:
     """The name of an environment of ours, from itself or from its id; of others the id as it is.
 
-    Only `headwise/Platform-v0` is `Platform`: without its namespace the id may be anybody's.
+    Only `headwise/Platform-v0` is `Platform`: without its namespace the id may be anybody's, and of
+    another version it would be another environment.
     """
     name = str(name_or_id)
     own = name.removeprefix("headwise/")
-    return name if own == name else own.removesuffix("-v0")
+    bare = own.rpartition("-v")[0]
+    return bare if env_id(bare) == name else own
 
 
 def own_name(env: str) -> str | None:

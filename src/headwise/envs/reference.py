@@ -1,6 +1,7 @@
 """Reference scores: what random actions and a good player score, for normalising results.
 
-`python -m headwise.envs.reference` measures them again and prints the table `MEASURED`.
+`python -m headwise.envs.reference` measures them again and prints the rows that the file of each
+environment keeps.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headwise.envs.lander_reference import LANDER
 from headwise.envs.make import make_vec, plain_name
-from headwise.envs.scripted import Policy, scripted
+from headwise.envs.native import NATIVE_NAMES
+from headwise.envs.native.info import Reference, info_of
+from headwise.envs.scripted import Policy
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError
 from headwise.registry import unknown
@@ -50,63 +54,31 @@ class Task(NamedTuple):
     @property
     def settings(self) -> dict[str, Any]:
         """What to give to `make_vec`."""
-        mode = {_MODES[self.name][0]: self.mode} if self.mode else {}
+        mode = {reference_of(self.name).mode: self.mode} if self.mode else {}
         return {**mode, "view": self.view}
 
 
-_MODES = {
-    "HybridShoot": ("mode", ("dependent", "independent")),
-    "CoopPush": ("layout", ("default", "independent")),
-}
-"""The setting that makes an environment another task, and its values, the default first."""
-_VIEWS = {"ContextualDecoupler": ("discrete",)}
-"""Of those that do not have all three."""
 _NEUTRAL = ("view", "num_threads", "allocate", "backend")
 """Settings beside the mode that do not make it another task."""
+NAMES = (*NATIVE_NAMES, "Lander")
+"""The environments with reference scores."""
 
-HOW = {
-    "ContextualDecoupler": "scripted, obeys the context; 100 is the most there is",
-    "Platform": "scripted, hops over enemies and gaps; 1 is the most there is",
-    "HybridShoot": "scripted, shoots the first target alive; the most there is is 34.7 in "
-    "dependent and 33.2 in independent mode",
-    "CoopPush": "scripted, every particle pushes the nearest unfinished boulder",
-    "Lander": "scripted, a proportional controller; 200 counts as solved",
-}
 
-# fmt: off
-MEASURED: dict[tuple[str, str, str], tuple[float, float, int, float, float, int]] = {
-    # task: mean, error and episodes of random actions, then of the best policy known
-    ("ContextualDecoupler", "", "discrete"): (-67.964, 0.063, 16384, 100, 0, 16384),
-    ("Platform", "", "discrete"): (0.14723, 0.00082, 16384, 0.99983, 9.6e-05, 16384),
-    ("Platform", "", "hybrid"): (0.15264, 0.00082, 16384, 0.99978, 0.00011, 16384),
-    ("Platform", "", "continuous"): (0.15264, 0.00082, 16384, 0.99978, 0.00011, 16384),
-    ("HybridShoot", "dependent", "discrete"): (-0.19844, 0.027, 16384, 34.7, 0, 16384),
-    ("HybridShoot", "dependent", "hybrid"): (-0.04195, 0.029, 16384, 34.7, 0, 16384),
-    ("HybridShoot", "dependent", "continuous"): (-0.04195, 0.029, 16384, 34.7, 0, 16384),
-    ("HybridShoot", "independent", "discrete"): (-1.5441, 0.047, 16384, 33.108, 0.013, 16384),
-    ("HybridShoot", "independent", "hybrid"): (-1.5333, 0.047, 16384, 33.2, 0, 16384),
-    ("HybridShoot", "independent", "continuous"): (-1.5333, 0.047, 16384, 33.2, 0, 16384),
-    ("CoopPush", "default", "discrete"): (1.2797, 0.0098, 16384, 37.171, 0, 16384),
-    ("CoopPush", "default", "hybrid"): (1.215, 0.0092, 16384, 37.258, 0.00041, 16384),
-    ("CoopPush", "default", "continuous"): (1.1665, 0.0088, 16384, 37.469, 1.1e-08, 16384),
-    ("CoopPush", "independent", "discrete"): (0.92062, 0.0071, 16384, 30.08, 0, 16384),
-    ("CoopPush", "independent", "hybrid"): (0.88134, 0.0067, 16384, 30.08, 0, 16384),
-    ("CoopPush", "independent", "continuous"): (0.83758, 0.0064, 16384, 30.08, 0, 16384),
-    ("Lander", "", "discrete"): (-222.65, 2.1, 4096, 280.73, 0.54, 4096),
-    ("Lander", "", "hybrid"): (-194.01, 1.9, 4096, 283.06, 0.46, 4096),
-    ("Lander", "", "continuous"): (-213.16, 2, 4096, 283.72, 0.42, 4096),
-}
-# fmt: on
+def reference_of(name: str) -> Reference:
+    """What was measured in an environment, and how."""
+    if name not in NAMES:
+        raise unknown("environment with reference scores", name, NAMES)
+    return info_of(name).reference if name in NATIVE_NAMES else LANDER
+
+
+def default_view(name: str) -> str | None:
+    """The view of an environment where none is asked for; None if it is not one of ours."""
+    return reference_of(name).default_view if name in NAMES else None
 
 
 def tasks() -> list[Task]:
     """Every task with reference scores."""
-    return [
-        Task(name, mode, view)
-        for name in HOW
-        for mode in _MODES.get(name, ("", ("",)))[1]
-        for view in _VIEWS.get(name, ("discrete", "hybrid", "continuous"))
-    ]
+    return [Task(name, mode, view) for name in NAMES for mode, view in reference_of(name).measured]
 
 
 def reference_score(name_or_id: str, **settings: Any) -> ReferenceScore:
@@ -115,21 +87,19 @@ def reference_score(name_or_id: str, **settings: Any) -> ReferenceScore:
     Settings that change the task (another number of targets, say) have none and are refused.
     """
     name = plain_name(name_or_id)
-    if name not in HOW:
-        raise unknown("environment with reference scores", name, HOW)
-    setting, (mode, *_) = _MODES.get(name, ("", ("",)))
-    view = "discrete" if name in _VIEWS else "hybrid"
-    task = Task(name, settings.get(setting, mode), settings.get("view", view))
-    others = [key for key in settings if key not in (*_NEUTRAL, setting)]
-    if others or task not in MEASURED:
+    known = reference_of(name)
+    mode = settings.get(known.mode, known.modes[0])
+    task = mode, settings.get("view", known.default_view)
+    others = [key for key in settings if key not in (*_NEUTRAL, known.mode)]
+    if others or task not in list(known.measured):  # a layout of one's own cannot be hashed
         raise ConfigError(
             f"{name} has no reference scores with these settings",
             got=settings,
-            allowed=f"view{setting and ', '}{setting}",
+            allowed=f"view{known.mode and ', '}{known.mode}",
             fix="Measure them: headwise.envs.reference.measure.",
         )
-    numbers = MEASURED[task]
-    return ReferenceScore(Score(*numbers[:3]), Score(*numbers[3:]), HOW[name])
+    numbers = known.measured[task]
+    return ReferenceScore(Score(*numbers[:3]), Score(*numbers[3:]), known.how)
 
 
 def normalise(score: ArrayLike, name_or_id: str, **settings: Any) -> NDArray[np.float64]:
@@ -172,23 +142,26 @@ def random_policy(spec: ActionSpec, rng: np.random.Generator) -> Policy:
     return act
 
 
+def scripted_policy(name: str, spec: ActionSpec, **settings: Any) -> Policy:
+    """The policy written by hand for an environment, in the view of an action spec."""
+    return reference_of(name).policy(spec, settings)
+
+
 def measure_task(task: Task, episodes: int, num_slots: int = 512) -> tuple[Score, Score]:
     """What random actions and the scripted policy score."""
     env = make_vec(task.name, [0], min(num_slots, episodes), **task.settings)
     at_random = measure(env, random_policy(env.spec, np.random.default_rng(0)), episodes)
-    boulders = {"num_boulders": 2} if task.name == "CoopPush" and task.mode != "default" else {}
-    best = measure(env, scripted.get(task.name)(env.spec, **boulders), episodes)
+    best = measure(env, scripted_policy(task.name, env.spec, **task.settings), episodes)
     env.close()
     return at_random, best
 
 
 def main(episodes: int = 16384) -> None:
-    """Measures every task and prints the rows of `MEASURED`."""
+    """Measures every task and prints the row of each, under the name of its environment."""
     for task in tasks():
         scores = measure_task(task, episodes if task.name != "Lander" else episodes // 4)
         text = ", ".join(f"{s.mean:.5g}, {s.error:.2g}, {s.episodes}" for s in scores)
-        key = ", ".join(f'"{word}"' for word in task)
-        sys.stdout.write(f"    ({key}): ({text}),\n")
+        sys.stdout.write(f'{task.name}: ("{task.mode}", "{task.view}"): ({text}),\n')
         sys.stdout.flush()
 
 

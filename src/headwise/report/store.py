@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from headwise.checks import checked_seed, checked_steps
+from headwise.envs.reference import default_view
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.run import Run
@@ -28,11 +29,6 @@ _ESTIMATORS = {"range_slope": "range"}
 _AUTOMATIC = {"vdn": "range", "qplex": "grad"}
 """What `importance="auto"` meant in a run with a branching critic. The classes say it too, as their
 `default_importance`, but a report reads no torch; and it is of runs as they were made."""
-_PLAIN_VIEWS = {
-    "ContextualDecoupler": "discrete",
-    **dict.fromkeys(("CoopPush", "HybridShoot", "Lander", "Platform"), "hybrid"),
-}
-"""What the action of an environment is where no view was asked for."""
 AS_IT_IS = "as it is"
 """The view of environments that are not ours: nothing in the store says what their actions are."""
 _NEEDED = ("env", "algorithm", "factorization", "seed", "steps")
@@ -69,7 +65,7 @@ class RunRecord:
     @property
     def view(self) -> str:
         """How the action is seen."""
-        return str(self.config.get("view") or _PLAIN_VIEWS.get(self.env, AS_IT_IS))
+        return str(self.config.get("view") or default_view(self.env) or AS_IT_IS)
 
     @property
     def algorithm(self) -> str:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
+import re
+from pathlib import Path
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-NATIVE_NAMES = ("ContextualDecoupler", "Platform", "HybridShoot", "CoopPush")
-"""The compiled environments; Lander is wrapped."""
+_FILES = {
+    "".join(word.capitalize() for word in re.sub(r"_v\d+$", "", file.name).split("_")): file.name
+    for file in pkgutil.iter_modules([str(Path(__file__).with_name("tasks"))])
+}
+NATIVE_NAMES = tuple(_FILES)
+"""The compiled environments: one for each file in `tasks`, which is not loaded for that."""
 NO_LIMIT = -1
 """Gymnasium's way to ask for episodes without a time limit."""
 
 
 def env_id(name: str) -> str:
     """The Gymnasium id of one of our environments."""
-    return f"headwise/{name}-v0"
+    version = re.search(r"_v(\d+)$", _FILES.get(name, ""))
+    return f"headwise/{name}-v{version[1] if version else 0}"
+
+
+def task_module(name: str) -> str:
+    """The module in `tasks` that describes a compiled environment."""
+    return f"{__name__}.tasks.{_FILES[name]}"
 
 
 def register_environments() -> None:

@@ -14,11 +14,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from headwise.envs.native.engine import Engine
+from headwise.envs.native.info import EVERY_HEAD
 from headwise.errors import ConfigError, SpaceError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec, Choice, Condition, Range
 
-EVERY_HEAD = slice(None)
 _INT32 = np.iinfo(np.int32)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
 
 from headwise.envs.native.drawing import Scene
 
@@ -40,6 +39,8 @@ class Canvas:
     """A picture in the making. Coordinates are in its own pixels, from the upper left."""
 
     def __init__(self, width: int = WIDTH, height: int = HEIGHT) -> None:
+        from PIL import Image, ImageDraw
+
         self._image = Image.new("RGB", (width * _FINER, height * _FINER), PAPER)
         self._draw = ImageDraw.Draw(self._image)
 
@@ -192,4 +193,6 @@ def _finer(points: Sequence[Point]) -> list[Point]:
 
 @cache
 def _font(size: int) -> Any:
+    from PIL import ImageFont
+
     return ImageFont.load_default(size)  # the one Pillow brings, so pictures are alike everywhere

@@ -14,19 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.envs.native.engine import Autoreset, Engine, settings_of
+from headwise.envs.native.info import info_of
 from headwise.errors import EnvError
 
 State = dict[str, NDArray[np.float64]]
-
-FRAMES_PER_SECOND = {"ContextualDecoupler": 2, "Platform": 3, "HybridShoot": 2, "CoopPush": 15}
-"""How fast the steps of each environment should be shown."""
-DRAWINGS = {
-    "ContextualDecoupler": "contextual_decoupler",
-    "Platform": "platform",
-    "HybridShoot": "hybrid_shoot",
-    "CoopPush": "coop_push",
-}
-"""The module in `tasks` that draws each environment."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +65,8 @@ class Camera:
         require("PIL", "pillow", f"{engine.name}: pictures need Pillow")
         self._window: Window | None = None
         if render_mode == "human":
-            self._window = Window(f"Headwise: {engine.name}", FRAMES_PER_SECOND[engine.name])
+            rate = info_of(engine.name).frames_per_second
+            self._window = Window(f"Headwise: {engine.name}", rate)
         self._engine = engine
         self._settings = {name: row[0] for name, row in settings_of(engine.name).items()}
         self._settings.update(settings)
@@ -135,8 +127,7 @@ def picture(scene: Scene) -> NDArray[np.uint8]:
     from headwise.envs.native.canvas import Canvas
 
     canvas = Canvas()
-    drawing = importlib.import_module(f"headwise.envs.native.tasks.{DRAWINGS[scene.name]}")
-    drawing.draw(canvas, scene)
+    info_of(scene.name).draw(canvas, scene)
     return canvas.pixels()
 
 

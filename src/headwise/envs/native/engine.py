@@ -79,7 +79,10 @@ class Engine:
             limit = _count(name, "max_episode_steps", max_episode_steps, 0)
         cores = min(usable_cores(), MOST["num_threads"])
         threads = cores if num_threads is None else _count(name, "num_threads", num_threads)
-        given = _plain_settings(name, settings or {})
+        settings = dict(settings or {})
+        # A view may be named where there is but one, so that a study can name that of every task.
+        view = None if "view" in settings_of(name) else settings.pop("view", None)
+        given = _plain_settings(name, settings)
         self._core = _core.VecEnv(name, self.num_envs, given, limit, int(autoreset), threads)
         self.max_episode_steps = self._core.time_limit
         self.spec = ActionSpec(
@@ -89,6 +92,7 @@ class Engine:
                 for _, n, low, high, levels in self._core.heads
             ),
         )
+        _check_only_view(name, self.spec, view)
         self.obs_low = np.array(self._core.obs_low, dtype=np.float32)
         self.obs_high = np.array(self._core.obs_high, dtype=np.float32)
         n, size = self.num_envs, self._core.obs_size
@@ -156,17 +160,19 @@ class Engine:
         self._core.set_state(slot, values)
 
 
+def _check_only_view(name: str, spec: ActionSpec, view: object) -> None:
+    only, heads = ("continuous", "numbers") if spec.num_ranges else ("discrete", "categories")
+    if view not in (None, only):
+        raise ConfigError(
+            f"{name} has one view only: its heads are {heads} and nothing else",
+            got=repr(view),
+            allowed=repr(only),
+        )
+
+
 def _plain_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     known = settings_of(name)
     spread: dict[str, Any] = {}
-    if "view" in settings and "view" not in known:  # a view that is named but the only one there is
-        settings = dict(settings)
-        if (view := settings.pop("view")) != "discrete":
-            raise ConfigError(
-                f"{name} has one view only: its heads are categories and nothing else",
-                got=repr(view),
-                allowed="'discrete'",
-            )
     for key, value in settings.items():
         if key not in known:
             raise unknown(f"setting of {name}", key, known)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from headwise.envs.native import limit_given_to_make
 from headwise.envs.native.actions import ActionForm
 from headwise.envs.native.actions import action_form as form_of_action
-from headwise.envs.native.drawing import FRAMES_PER_SECOND
 from headwise.envs.native.engine import Autoreset
+from headwise.envs.native.info import info_of
 from headwise.envs.native.stage import Stage
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec
@@ -68,7 +68,7 @@ class NativeEnv(gym.Env[Observation, Any]):
         self.action_space = self._form.space
         self.observation_space = gym.spaces.Box(engine.obs_low, engine.obs_high)
         self.render_mode = render_mode
-        self.metadata = {**self.metadata, "render_fps": FRAMES_PER_SECOND[name]}
+        self.metadata = {**self.metadata, "render_fps": info_of(name).frames_per_second}
 
     @property
     def action_spec(self) -> ActionSpec:

@@ -12,10 +12,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.native import env_id
-from headwise.envs.native.actions import EVERY_HEAD, HeadsForm
+from headwise.envs.native import NATIVE_NAMES, env_id
+from headwise.envs.native.actions import HeadsForm
 from headwise.envs.native.engine import Engine
 from headwise.envs.native.gym_env import NativeEnv, Observation
+from headwise.envs.native.info import AgentHeads, info_of
 from headwise.errors import EnvError, SpaceError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec
@@ -28,7 +29,8 @@ except ImportError as error:
         fix="Install it: pip install 'headwise[pettingzoo]'.",
     ) from error
 
-NO_HEADS = slice(0, 0)
+TEAMS = {name: agents for name in NATIVE_NAMES if (agents := info_of(name).agents) is not None}
+"""Who acts in each environment that can be played by a team."""
 IGNORED_OPTION = "options"
 """PettingZoo's own API test resets with {"options": 1}; every other unknown option is refused."""
 
@@ -78,15 +80,19 @@ class NativeParallelEnv(pettingzoo.ParallelEnv[str, Observation, Any]):  # type:
         self._env = env = NativeEnv(
             name, render_mode=render_mode, max_episode_steps=limit, **settings
         )
-        self._team = _TeamForm(env.engine, TEAMS[name](env.engine))
+        agents = TEAMS[name](env.engine)
+        self._team = _TeamForm(env.engine, agents)
         self.possible_agents = list(self._team.forms)
         self.agents: list[str] = []
         self.render_mode = render_mode
         self.metadata = {**self.metadata, **env.metadata, "name": env_id(name)}
         self.state_space = env.observation_space
         self.action_spaces = {agent: form.space for agent, form in self._team.forms.items()}
-        self._orders = _orders(env.engine, self.possible_agents)
         low, high = env.engine.obs_low, env.engine.obs_high
+        as_it_is = np.arange(len(low))
+        self._orders = {
+            agent: as_it_is if part.order is None else part.order for agent, part in agents.items()
+        }
         self.observation_spaces = {
             agent: gym.spaces.Box(low[order], high[order]) for agent, order in self._orders.items()
         }
@@ -179,8 +185,17 @@ class NativeParallelEnv(pettingzoo.ParallelEnv[str, Observation, Any]):  # type:
 class _TeamForm:
     """An action of the whole team: a dict by agent."""
 
-    def __init__(self, engine: Engine, forms: dict[str, HeadsForm]) -> None:
-        self.forms = forms
+    def __init__(self, engine: Engine, agents: Mapping[str, AgentHeads]) -> None:
+        self.forms = forms = {
+            agent: HeadsForm(
+                engine,
+                batched=False,
+                choices=part.choices,
+                ranges=part.ranges,
+                who=f"the action of {agent}",
+            )
+            for agent, part in agents.items()
+        }
         self.spec = engine.spec
         self.space: gym.spaces.Space[Any] = gym.spaces.Dict(
             {agent: form.space for agent, form in forms.items()}
@@ -198,80 +213,6 @@ class _TeamForm:
             )
         for agent, form in self.forms.items():
             form.write(action[agent])
-
-
-def _particles(engine: Engine) -> dict[str, HeadsForm]:
-    """An agent for each particle: those that choose a direction first, then those that give one."""
-    forms = {}
-    choosers = engine.spec.num_choices
-    for index in range(choosers + engine.spec.num_ranges // 2):
-        agent = f"particle_{index}"
-        first = 2 * (index - choosers)
-        chooses = index < choosers
-        forms[agent] = HeadsForm(
-            engine,
-            batched=False,
-            choices=slice(index, index + 1) if chooses else NO_HEADS,
-            ranges=NO_HEADS if chooses else slice(first, first + 2),
-            who=f"the action of {agent}",
-        )
-    return forms
-
-
-def _selector_and_shooter(engine: Engine) -> dict[str, HeadsForm]:
-    """The first head selects, the others aim."""
-    chooses = engine.spec.num_choices > 0
-    one, rest = slice(0, 1), slice(1, None)
-    return {
-        "selector": HeadsForm(
-            engine,
-            batched=False,
-            choices=one if chooses else NO_HEADS,
-            ranges=NO_HEADS if chooses else one,
-            who="the action of selector",
-        ),
-        "shooter": HeadsForm(
-            engine,
-            batched=False,
-            choices=rest if chooses else NO_HEADS,
-            ranges=EVERY_HEAD if chooses else rest,
-            who="the action of shooter",
-        ),
-    }
-
-
-def _one_for_each_head(engine: Engine) -> dict[str, HeadsForm]:
-    return {
-        name: HeadsForm(
-            engine,
-            batched=False,
-            choices=slice(head, head + 1),
-            who=f"the action of {name}",
-        )
-        for head, name in enumerate(engine.spec.names)
-    }
-
-
-TEAMS = {
-    "ContextualDecoupler": _one_for_each_head,
-    "HybridShoot": _selector_and_shooter,
-    "CoopPush": _particles,
-}
-"""Who acts in each environment that can be played by a team."""
-
-
-def _orders(engine: Engine, agents: list[str]) -> dict[str, NDArray[np.intp]]:
-    """For each agent in which order it sees the observation: a particle sees itself first."""
-    size = engine.obs.shape[1]
-    orders = {agent: np.arange(size) for agent in agents}
-    if engine.name == "CoopPush":
-        # Position and velocity; the observation of positions alone has two numbers for each.
-        points = sum(len(engine.state(0)[part]) for part in ("particles", "boulders", "landmarks"))
-        block = 2 if size == 2 * points else 4
-        for index, order in enumerate(orders.values()):
-            own, first = slice(block * index, block * (index + 1)), slice(0, block)
-            order[first], order[own] = order[own].copy(), order[first].copy()
-    return orders
 
 
 def _register_with_pettingzoo() -> None:

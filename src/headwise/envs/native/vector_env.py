@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from headwise.checks import is_whole
 from headwise.envs.autoreset import autoreset_mode as mode_by_name
 from headwise.envs.native.actions import action_form as form_of_action
-from headwise.envs.native.drawing import FRAMES_PER_SECOND
 from headwise.envs.native.engine import Autoreset
+from headwise.envs.native.info import info_of
 from headwise.envs.native.stage import Stage
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec
@@ -92,7 +92,7 @@ class NativeVectorEnv(VectorEnv[Observations, Any, Any]):
         self.render_mode = render_mode
         self.metadata = {
             **self.metadata,
-            "render_fps": FRAMES_PER_SECOND[name],
+            "render_fps": info_of(name).frames_per_second,
             "autoreset_mode": mode,
         }
         self.closed = False

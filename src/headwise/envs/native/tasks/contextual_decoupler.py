@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from headwise.envs.native.canvas import (
     FAINT,
     GREEN,
@@ -18,6 +21,10 @@ from headwise.envs.native.canvas import (
     sign_colour,
 )
 from headwise.envs.native.drawing import LastStep, Scene, State
+from headwise.envs.native.engine import Engine
+from headwise.envs.native.info import AgentHeads, NativeInfo, Reference
+from headwise.envs.scripted import Floats, Policy, Settings
+from headwise.spaces import ActionSpec
 
 _MOST_CELLS = 10
 _CARDS = (16.0, 308.0)
@@ -107,3 +114,32 @@ def _row(
             colour = PAPER
         canvas.box((x, y), (size, size), face, edge, 2.0 if is_target else 1.0, 5)
         canvas.text((x + size / 2, y + size / 2), str(option), 12, colour, "mm", bold=is_chosen)
+
+
+def obey_the_context(spec: ActionSpec, settings: Settings) -> Policy:
+    """The active head takes its target, the idle one rests at 0."""
+
+    def act(obs: Floats) -> NDArray[np.float32]:
+        context, first, second = obs.T
+        return np.stack([first * (context == 0), second * (context == 1)], -1).astype(np.float32)
+
+    return act
+
+
+def one_for_each_head(engine: Engine) -> dict[str, AgentHeads]:
+    """An agent for each head."""
+    return {name: AgentHeads(slice(head, head + 1)) for head, name in enumerate(engine.spec.names)}
+
+
+ENV = NativeInfo(
+    frames_per_second=2,
+    agents=one_for_each_head,
+    draw=draw,
+    reference=Reference(
+        how="scripted, obeys the context; 100 is the most there is",
+        policy=obey_the_context,
+        measured={
+            ("", "discrete"): (-67.964, 0.063, 16384, 100, 0, 16384),
+        },
+    ),
+)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from headwise.envs.native.canvas import (
     BLUE,
     FAINT,
@@ -23,6 +26,10 @@ from headwise.envs.native.canvas import (
     option_driven,
 )
 from headwise.envs.native.drawing import LastStep, Scene
+from headwise.envs.native.engine import Engine
+from headwise.envs.native.info import EVERY_HEAD, NO_HEADS, AgentHeads, NativeInfo, Reference
+from headwise.envs.scripted import Floats, Policy, Settings, in_view
+from headwise.spaces import ActionSpec, Choice, Range
 
 _LEFT, _TOP, _SIDE = 30.0, 68.0, 312.0
 _PANEL = 372.0
@@ -168,3 +175,79 @@ def _curve(width: int) -> list[Point]:
         ]
         side *= 2
     return [(x / (width - 1), y / (width - 1)) for x, y in points]
+
+
+def shoot_the_first(spec: ActionSpec, settings: Settings) -> Policy:
+    """Selects the first target that is alive and shoots at it."""
+    scalar = "aim" in spec.names
+
+    def act(obs: Floats) -> NDArray[np.float32]:
+        x, y, alive = np.moveaxis(obs.reshape(len(obs), -1, 3), -1, 0)
+        select = np.argmax(alive, axis=1)
+        rows = np.arange(len(obs))
+        target = np.stack([x[rows, select], y[rows, select]], -1)
+        heads = {"select": Choice(alive.shape[1])}
+        if scalar:
+            aim = _number_that_aims_at(target, spec)
+            native = ActionSpec.of(heads, aim=Range(0.0, 1.0))
+            return in_view(np.stack([select, aim], -1), native, spec)
+        native = ActionSpec.of(heads, aim_x=Range(0.0, 1.0), aim_y=Range(0.0, 1.0))
+        return in_view(np.column_stack([select, target]), native, spec)
+
+    return act
+
+
+def hilbert_points(numbers: Floats, width: int = 16) -> Floats:
+    """The points of the unit square (n, 2) that numbers in [0, 1] aim at along the curve."""
+    d = np.clip(np.floor(numbers * width * width + 0.5), 0, width * width - 1).astype(int)
+    x, y = np.zeros_like(d), np.zeros_like(d)
+    side = 1
+    while side < width:
+        right = (d // 2) & 1
+        up = (d ^ right) & 1
+        turned = up == 0
+        mirrored = turned & (right == 1)
+        x, y = np.where(mirrored, side - 1 - x, x), np.where(mirrored, side - 1 - y, y)
+        x, y = np.where(turned, y, x) + side * right, np.where(turned, x, y) + side * up
+        d, side = d // 4, side * 2
+    return np.stack([x, y], -1) / (width - 1)
+
+
+def _number_that_aims_at(target: Floats, spec: ActionSpec) -> Floats:
+    """Of the numbers that a view can say, the one whose point is nearest."""
+    options = spec.cardinalities[spec.names.index("aim")]
+    numbers = np.linspace(0.0, 1.0, options) if options else np.arange(256) / 256
+    miss = ((target[:, None] - hilbert_points(numbers)) ** 2).sum(-1)
+    nearest: Floats = numbers[np.argmin(miss, axis=1)]
+    return nearest
+
+
+def selector_and_shooter(engine: Engine) -> dict[str, AgentHeads]:
+    """The first head selects, the others aim."""
+    chooses = engine.spec.num_choices > 0
+    one, rest = slice(0, 1), slice(1, None)
+    return {
+        "selector": AgentHeads(one, NO_HEADS) if chooses else AgentHeads(NO_HEADS, one),
+        "shooter": AgentHeads(rest, EVERY_HEAD) if chooses else AgentHeads(NO_HEADS, rest),
+    }
+
+
+ENV = NativeInfo(
+    frames_per_second=2,
+    agents=selector_and_shooter,
+    draw=draw,
+    reference=Reference(
+        how="scripted, shoots the first target alive; the most there is is 34.7 in "
+        "dependent and 33.2 in independent mode",
+        policy=shoot_the_first,
+        mode="mode",
+        measured={
+            ("dependent", "discrete"): (-0.19844, 0.027, 16384, 34.7, 0, 16384),
+            ("dependent", "hybrid"): (-0.04195, 0.029, 16384, 34.7, 0, 16384),
+            ("dependent", "continuous"): (-0.04195, 0.029, 16384, 34.7, 0, 16384),
+            ("independent", "discrete"): (-1.5441, 0.047, 16384, 33.108, 0.013, 16384),
+            ("independent", "hybrid"): (-1.5333, 0.047, 16384, 33.2, 0, 16384),
+            ("independent", "continuous"): (-1.5333, 0.047, 16384, 33.2, 0, 16384),
+        },
+    ),
+)
