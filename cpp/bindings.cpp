@@ -35,6 +35,7 @@ std::string allowed_of(const Setting& setting) {
     std::string operator()(const bool*) const { return "True or False"; }
     std::string operator()(const int*) const { return "a whole number"; }
     std::string operator()(const float*) const { return "a number"; }
+    std::string operator()(const double*) const { return "a number"; }
     std::string operator()(const Points*) const { return "a list of (x, y) points"; }
     std::string operator()(const Word* word) const {
       std::string text;
@@ -50,6 +51,7 @@ nb::object value_of(const Setting& setting) {
     nb::object operator()(const bool* value) const { return nb::cast(*value); }
     nb::object operator()(const int* value) const { return nb::cast(*value); }
     nb::object operator()(const float* value) const { return nb::cast(*value); }
+    nb::object operator()(const double* value) const { return nb::cast(*value); }
     nb::object operator()(const Points* value) const { return nb::cast(*value); }
     nb::object operator()(const Word* word) const {
       return nb::cast(word->allowed[static_cast<std::size_t>(word->value)]);
@@ -72,9 +74,12 @@ bool assign(const Setting& setting, nb::handle value) {
     }
     bool operator()(float* place) const {
       double number = 0.0;
-      if (nb::isinstance<nb::bool_>(value) || !nb::try_cast(value, number)) return false;
+      if (!(*this)(&number)) return false;
       *place = static_cast<float>(number);
       return true;
+    }
+    bool operator()(double* place) const {
+      return !nb::isinstance<nb::bool_>(value) && nb::try_cast(value, *place);
     }
     bool operator()(Points* place) const { return nb::try_cast(value, *place); }
     bool operator()(Word* word) const {

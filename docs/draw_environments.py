@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 from PIL import Image
 
-import headwise  # noqa: F401 (registers the environments)
+from headwise.envs.native import env_id
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -42,11 +42,18 @@ def main() -> None:
         },
         [inwards.ravel()] * 3,
     )
+    draw("CartPole", {}, {"x": 0.4, "x_dot": 0.6, "theta": 0.09, "theta_dot": 0.5}, [1, 0, 1])
+    draw("Acrobot", {}, {"theta1": 1.1, "theta2": 0.9, "dtheta1": 1.0, "dtheta2": 2.0}, [2])
+    draw("MountainCar", {}, {"position": -0.1, "velocity": 0.03}, [2, 2])
+    push = np.array([0.6], dtype=np.float32)
+    draw("MountainCarContinuous", {}, {"position": -0.3, "velocity": 0.02}, [push])
+    torque = np.array([-1.4], dtype=np.float32)
+    draw("Pendulum", {}, {"theta": 2.2, "theta_dot": -3.0}, [torque, torque])
 
 
 def draw(name: str, settings: dict, start: dict, actions: list) -> None:
     """Saves the picture of an environment after some steps from a given start."""
-    env = gym.make(f"headwise/{name}-v0", render_mode="rgb_array", **settings)
+    env = gym.make(env_id(name), render_mode="rgb_array", **settings)
     env.reset(seed=3, options=start)
     for action in actions:
         env.step(action)

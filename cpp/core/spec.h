@@ -91,7 +91,7 @@ struct Word {
 // A setting: where it lives in a Params, and how Python names and explains it.
 struct Setting {
   std::string name;
-  std::variant<bool*, int*, float*, Word*, Points*> place;
+  std::variant<bool*, int*, float*, double*, Word*, Points*> place;
   std::string help;
 };
 
@@ -106,6 +106,9 @@ struct Setting {
     std::string operator()(const Word* word) const { return std::to_string(word->value); }
     std::string operator()(const float* number) const {  // all of its bits, not six digits
       return std::to_string(std::bit_cast<std::uint32_t>(*number));
+    }
+    std::string operator()(const double* number) const {
+      return std::to_string(std::bit_cast<std::uint64_t>(*number));
     }
     std::string operator()(const int* number) const { return std::to_string(*number); }
     std::string operator()(const bool* flag) const { return *flag ? "1" : "0"; }

@@ -1,12 +1,17 @@
 """What every environment promises, whichever it is and however it is set up."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 from headwise import EnvError, _core
-from headwise.envs.make import env_names, make_vec
+from headwise.envs.make import env_names, make_vec, own_name
+from headwise.envs.native import NATIVE_NAMES, env_id
 from headwise.envs.native.engine import Autoreset, Engine
+from headwise.envs.native.info import NativeInfo, info_of
+from headwise.envs.native.parallel_env import TEAMS
 from headwise.envs.native.vec_env import NativeVecEnv
+from headwise.envs.reference import reference_score
 from headwise.envs.types import StepBatch
 
 PILE = {  # everything on top of everything: bodies that are pushed apart as far as can be
@@ -24,13 +29,17 @@ VARIANTS = {
         {"observation": "positions", "visit": "one", "dense": False},
         {**PILE, "start_noise": 3.0},
     ],
+    "CartPole": [{}, {"sutton_barto_reward": True}],
+    "Acrobot": [{}],
+    "MountainCar": [{}, {"goal_velocity": 0.02}],
+    "MountainCarContinuous": [{}, {"goal_velocity": 0.02}],
+    "Pendulum": [{}, {"g": 9.81}],
 }
-VIEWS = ("discrete", "hybrid", "continuous")
 CASES = [
     pytest.param(name, {**variant, "view": view}, id=f"{name}-{view}-{number}")
     for name, variants in VARIANTS.items()
     for number, variant in enumerate(variants)
-    for view in (VIEWS if name != "ContextualDecoupler" else VIEWS[:1])
+    for view in info_of(name).reference.views
 ]
 every_case = pytest.mark.parametrize(("name", "settings"), CASES)
 every_name = pytest.mark.parametrize("name", env_names())
@@ -39,7 +48,32 @@ RESULTS = ("obs", "next_obs", "reward", "terminated", "truncated", "episode_retu
 
 
 def test_no_compiled_environment_is_forgotten():
-    assert set(VARIANTS) == set(_core.environments())
+    """Each is a header and a Python file: what registers itself here is registered there."""
+    assert set(VARIANTS) == set(_core.environments()) == set(NATIVE_NAMES)
+
+
+@pytest.mark.parametrize("name", NATIVE_NAMES)
+def test_an_environment_is_known_wherever_environments_are(name):
+    """By name and by id, with its scores, a picture, and a policy that beats random play."""
+    assert env_id(name) in gym.registry
+    assert own_name(env_id(name)) == own_name(name) == name
+    info = info_of(name)
+    assert isinstance(info, NativeInfo)
+    assert gym.make(env_id(name)).unwrapped.metadata["render_fps"] == info.frames_per_second
+    for mode, view in info.reference.measured:
+        setting = {info.reference.mode: mode} if mode else {}
+        score = reference_score(env_id(name), view=view, **setting)
+        errors = np.hypot(score.random.error, score.best.error)
+        assert score.best.mean > score.random.mean + 10 * errors
+    assert reference_score(name) == reference_score(name, view=info.reference.default_view)
+    env = gym.make(env_id(name), render_mode="rgb_array")
+    env.reset(seed=0)
+    start = env.render()
+    env.step(env.action_space.sample())
+    assert start.shape == (400, 600, 3)
+    assert (env.render() != start).any()
+    has_team = info.agents is not None
+    assert has_team == (name in TEAMS)
 
 
 def engine(name, settings, num_envs, seed=7, **options):
@@ -156,7 +190,7 @@ def test_flags_successors_and_statistics(name, settings):
     env = engine(name, settings, 33)
     rng = np.random.default_rng(1)
     returns, lengths, ends = np.zeros(33, np.float32), np.zeros(33, int), 0
-    for _ in range(220):
+    for _ in range(max(220, env.max_episode_steps)):
         act(env, rng)
         env.step()
         assert not (env.terminated & env.truncated).any()
@@ -335,7 +369,8 @@ def learner_actions(env, rng, steps):
 
 @every_name
 def test_step_batches_keep_their_word(name):
-    env = make_vec(name, [1, 2, 3], 5)
+    short = {"max_episode_steps": 200} if name in NATIVE_NAMES else {}
+    env = make_vec(name, [1, 2, 3], 5, **short)
     assert (env.num_members, env.num_slots) == (3, 5)
     obs = env.reset()
     shape = (3, 5)

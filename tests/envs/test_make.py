@@ -46,10 +46,13 @@ def test_a_name_an_id_and_settings():
         ("probe/agrees", {}, "Did you mean 'probe/agree'"),
         ("agree", {}, "Did you mean 'probe/agree'"),
         ("Lander-v3", {}, "unknown environment"),
+        ("CartPole-v1", {}, "unknown environment.*Did you mean 'CartPole'"),  # Gymnasium's
+        ("headwise/CartPole-v0", {}, "unknown environment.*Did you mean 'CartPole'"),
         ("HybridShoot", {"num_target": 3}, "Did you mean 'num_targets'"),
         ("Lander", {"views": "hybrid"}, "setting of Lander.*Did you mean 'view'"),
         ("probe/agree", {"view": "discrete"}, "setting of probe/agree"),
-        ("ContextualDecoupler", {"view": "hybrid"}, "one view only"),
+        ("ContextualDecoupler", {"view": "hybrid"}, "one view only.*allowed: 'discrete'"),
+        ("Pendulum", {"view": "discrete"}, "one view only.*allowed: 'continuous'"),
     ],
 )
 def test_misspelt_names_get_suggestions(name, settings, complaint):
@@ -127,6 +130,19 @@ def test_what_a_user_has_registered_is_theirs(theirs, monkeypatch):
     assert Environment(theirs).name == theirs
     assert own_name("headwise/Platform-v0") == "Platform"
     assert isinstance(foreign_env("headwise/Platform-v0", [0], 2), NativeVecEnv)
+
+
+def test_the_classics_by_a_bare_id_are_gymnasiums():
+    for name, theirs in (("CartPole", "CartPole-v1"), ("MountainCar", "MountainCar-v0")):
+        assert own_name(theirs) is None
+        assert own_name(f"headwise/{theirs}") == name
+        assert Environment(theirs).name == theirs
+        assert Environment(f"headwise/{theirs}").name == name
+        assert not isinstance(foreign_env(theirs, [0], 2), NativeVecEnv)
+        for ours in (name, f"headwise/{theirs}"):
+            assert isinstance(foreign_env(ours, [0], 2), NativeVecEnv)
+            assert isinstance(make_vec(ours, [0], 2), NativeVecEnv)
+    assert own_name("headwise/CartPole-v0") is None
 
 
 @pytest.mark.parametrize("name", ["Platform", "Lander", "HybridShoot"])

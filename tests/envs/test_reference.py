@@ -50,6 +50,9 @@ def test_what_is_known_without_measuring():
     assert reference_score("CoopPush", layout="independent").best.mean == pytest.approx(30.08)
     assert 0.99 < reference_score("Platform").best.mean <= 1
     assert reference_score("Lander").best.mean > 200
+    assert reference_score("CartPole").best.mean == 500
+    assert reference_score("MountainCar").random.mean == -200
+    assert reference_score("MountainCarContinuous").best.mean < 100
 
 
 def test_normalised_scores():

@@ -17,6 +17,7 @@ from headwise.envs.native.tasks.hybrid_shoot import selected, shot_point
 from headwise.envs.native.tasks.platform import chosen_kind, strengths
 from headwise.envs.native.vector_env import NativeVectorEnv
 
+CLASSICS = ("CartPole", "Acrobot", "MountainCar", "MountainCarContinuous", "Pendulum")
 SETTINGS = [
     ("ContextualDecoupler", {}),
     ("ContextualDecoupler", {"num_options": 40, "one_hot": True}),
@@ -25,6 +26,7 @@ SETTINGS = [
     ("Platform", {"action_form": "oneof"}),
     ("HybridShoot", {"num_targets": 16}),
     ("HybridShoot", {"mode": "independent", "view": "discrete", "hilbert_width": 8}),
+    *((name, {}) for name in CLASSICS),
     ("CoopPush", {"layout": "independent"}),
     (
         "CoopPush",

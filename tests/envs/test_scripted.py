@@ -92,6 +92,21 @@ def test_platform_reaches_the_end(view):
     assert (returns > 0.9999).mean() > 0.99
 
 
+def test_the_classics_are_solved():
+    """By the thresholds that Gymnasium registers; those without one by what is known of them."""
+    for name, least, share in (
+        ("CartPole", 500, 1.0), ("Acrobot", -100, 0.9), ("MountainCar", -121, 0.95),
+        ("MountainCarContinuous", 98, 0.99), ("Pendulum", -400, 0.99),
+    ):  # fmt: skip
+        returns, lengths, terminated = first_episodes(name, 300)
+        assert (returns >= least).mean() >= share, name
+        if name in ("CartPole", "Pendulum"):
+            assert not terminated.any()
+        else:
+            assert terminated.mean() > 0.99
+            assert lengths[terminated].max() < 500
+
+
 @VIEWS
 @pytest.mark.parametrize("backend", ["envpool", "gymnasium"])
 def test_lander_lands(view, backend):

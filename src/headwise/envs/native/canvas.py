@@ -177,6 +177,14 @@ def legend(canvas: Canvas, at: Point, rows: Sequence[tuple[str, str]]) -> None:
         canvas.text((x + 17, y + 18 * row), words, 11, INK)
 
 
+def readings(canvas: Canvas, at: Point, rows: Sequence[tuple[str, str]]) -> None:
+    """What is measured and how much it is, one below the other."""
+    x, y = at
+    for row, (words, value) in enumerate(rows):
+        canvas.text((x, y + 18 * row), words, 11, MUTED)
+        canvas.text((x + 130, y + 18 * row), value, 12, INK, "rm")
+
+
 def option_driven(value: float, options: int, low: float, high: float) -> int:
     """The option that a number in [low, high] drives, as the engine has it."""
     return min(int((value - low) / (high - low) * options), options - 1)

@@ -2,5 +2,5 @@
 
 `coop_push.py` is `headwise/CoopPush-v0`, `cart_pole_v1.py` is `headwise/CartPole-v1`. Each ends
 with its `ENV`, a `headwise.envs.native.info.NativeInfo`: how it is drawn, who acts in it, and what
-random and scripted play score. The rules are in the C++ header of the same name in `cpp/envs`.
+random and scripted play score. The rules are in the C++ header of that name in `cpp/envs`.
 """
