@@ -6,7 +6,7 @@ import headwise as hw
 from headwise import ConfigError, EnvError, HeadwiseError, _core
 from headwise.envs.foreign import foreign_env
 from headwise.envs.lander_vec import LanderVecEnv
-from headwise.envs.make import env_names, environments, make_vec, own_name
+from headwise.envs.make import env_names, environments, make_vec, own_name, plain_name
 from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.envs.probes import probes
 from headwise.study.environment import Environment
@@ -14,7 +14,7 @@ from headwise.study.environment import Environment
 
 def test_every_environment_can_be_had_by_name():
     names = env_names()
-    assert set(_core.environments()) <= set(names)
+    assert {plain_name(name) for name in names} >= set(_core.environments())
     assert "Lander" in names
     assert {f"probe/{name}" for name in probes.names()} <= set(names)
     for name in names:
@@ -46,8 +46,8 @@ def test_a_name_an_id_and_settings():
         ("probe/agrees", {}, "Did you mean 'probe/agree'"),
         ("agree", {}, "Did you mean 'probe/agree'"),
         ("Lander-v3", {}, "unknown environment"),
-        ("CartPole-v1", {}, "unknown environment.*Did you mean 'CartPole'"),  # Gymnasium's
-        ("headwise/CartPole-v0", {}, "unknown environment.*Did you mean 'CartPole'"),
+        ("CartPole-v1", {}, "unknown environment.*Did you mean 'headwise/CartPole-v1'"),
+        ("headwise/CartPole-v0", {}, "unknown environment.*'headwise/CartPole-v1'"),
         ("HybridShoot", {"num_target": 3}, "Did you mean 'num_targets'"),
         ("Lander", {"views": "hybrid"}, "setting of Lander.*Did you mean 'view'"),
         ("probe/agree", {"view": "discrete"}, "setting of probe/agree"),
@@ -132,17 +132,22 @@ def test_what_a_user_has_registered_is_theirs(theirs, monkeypatch):
     assert isinstance(foreign_env("headwise/Platform-v0", [0], 2), NativeVecEnv)
 
 
-def test_the_classics_by_a_bare_id_are_gymnasiums():
-    for name, theirs in (("CartPole", "CartPole-v1"), ("MountainCar", "MountainCar-v0")):
+@pytest.mark.parametrize("id", ["CartPole-v1", "MountainCar-v0", "Pendulum-v1"])
+def test_the_classics_without_our_namespace_are_gymnasiums(id):
+    """By their ids, and by a name without a version, which Gymnasium completes."""
+    name, ours = id.partition("-")[0], f"headwise/{id}"
+    assert own_name(ours) == own_name(f"my_module:{ours}") == ours
+    assert Environment(ours).name == ours
+    assert isinstance(foreign_env(ours, [0], 2), NativeVecEnv)
+    assert isinstance(make_vec(ours, [0], 2), NativeVecEnv)
+    for theirs in (id, name, f"headwise/{name}-v7"):
         assert own_name(theirs) is None
-        assert own_name(f"headwise/{theirs}") == name
-        assert Environment(theirs).name == theirs
-        assert Environment(f"headwise/{theirs}").name == name
-        assert not isinstance(foreign_env(theirs, [0], 2), NativeVecEnv)
-        for ours in (name, f"headwise/{theirs}"):
-            assert isinstance(foreign_env(ours, [0], 2), NativeVecEnv)
-            assert isinstance(make_vec(ours, [0], 2), NativeVecEnv)
-    assert own_name("headwise/CartPole-v0") is None
+    assert Environment(id).name == id
+    assert not isinstance(foreign_env(id, [0], 2), NativeVecEnv)
+    with pytest.raises(ConfigError, match=f"unknown env.*'{name}'.*Did you mean '{id}'"):
+        Environment(name)
+    with pytest.warns(UserWarning, match=f"Using the latest versioned environment `{id}`"):
+        assert not isinstance(foreign_env(name, [0], 2), NativeVecEnv)
 
 
 @pytest.mark.parametrize("name", ["Platform", "Lander", "HybridShoot"])

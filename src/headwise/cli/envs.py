@@ -38,28 +38,24 @@ def main(argv: Sequence[str]) -> int:
     if given.name is not None:
         _about(console, plain_name(given.name))
         return 0
-    ids = Column("id", no_wrap=True, min_width=max(len(env_id(name)) for name in NAMES))
-    table = Table(ids, "view", "action", "random", "best", box=None, header_style="bold")
+    ids = Column("id and views", no_wrap=True, min_width=max(len(env_id(name)) for name in NAMES))
+    table = Table(ids, "action", "random", "best", box=None, header_style="bold")
     missing: dict[str, None] = {}
     for name in NAMES:
-        for row, view in enumerate(reference_of(name).views):
+        table.add_row(env_id(name))
+        for view in reference_of(name).views:
             scores = reference_score(name, view=view)
             try:
                 action = shortened(_heads(name, view))
             except EnvError as error:  # what it is made of is not installed; the others are there
                 action = "not installed"
                 missing[str(error)] = None
-            table.add_row(
-                env_id(name) if not row else "",
-                view,
-                action,
-                f"{scores.random.mean:.3g}",
-                f"{scores.best.mean:.3g}",
-            )
+            numbers = (f"{score.mean:.3g}" for score in (scores.random, scores.best))
+            table.add_row(f"  {view}", action, *numbers)
     if given.probes:
         for name in env_names():
             if name.startswith("probe/"):
-                table.add_row(name, "", shortened(make_vec(name, [0], 1).spec), "", "")
+                table.add_row(name, shortened(make_vec(name, [0], 1).spec))
     console.print(table)
     console.print(
         "\nDn is a choice of n options. Scores are mean returns, of random play and of the best "
@@ -72,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _about(console: Console, name: str) -> None:
-    if name not in env_names():
+    if name not in (*NAMES, *env_names()):
         raise unknown("environment", name, env_names())
     console.print(f"[bold]{env_id(name) if name in NAMES else name}[/]", highlight=False)
     if name not in NAMES:

@@ -12,7 +12,7 @@ import numpy as np
 
 from headwise.checks import checked_count, checked_seed
 from headwise.envs.lander_vec import LanderVecEnv
-from headwise.envs.native import env_id
+from headwise.envs.native import env_id, public_name
 from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.envs.probes import probes
 from headwise.envs.types import VecEnv, check_allocate
@@ -36,7 +36,7 @@ def env_names() -> list[str]:
     from headwise import _core
 
     return [
-        *_core.environments(),
+        *map(public_name, _core.environments()),
         *environments.names(),
         *(f"probe/{name}" for name in probes.names()),
     ]
@@ -61,8 +61,9 @@ def own_name(env: str) -> str | None:
     Gymnasium is theirs, also by a name of ours.
     """
     bare = str(env).rpartition(":")[2]
-    name = plain_name(bare)
-    is_theirs = name == bare and bare in gym.registry
+    plain = plain_name(bare)
+    name = bare if plain == bare else public_name(plain)
+    is_theirs = plain == bare and bare in gym.registry
     return name if name in env_names() and not is_theirs else None
 
 

@@ -71,8 +71,9 @@ def reference_of(name: str) -> Reference:
     return info_of(name).reference if name in NATIVE_NAMES else LANDER
 
 
-def default_view(name: str) -> str | None:
+def default_view(name_or_id: str) -> str | None:
     """The view of an environment where none is asked for; None if it is not one of ours."""
+    name = plain_name(name_or_id)
     return reference_of(name).default_view if name in NAMES else None
 
 

@@ -16,6 +16,12 @@ _FILES = {
 }
 NATIVE_NAMES = tuple(_FILES)
 """The compiled environments: one for each file in `tasks`, which is not loaded for that."""
+_GYMNASIUMS = {
+    spec.name
+    for spec in gym.registry.values()
+    if spec.namespace is None and str(spec.entry_point).startswith("gymnasium.")
+}
+"""Names of Gymnasium's own environments, without their versions."""
 NO_LIMIT = -1
 """Gymnasium's way to ask for episodes without a time limit."""
 
@@ -24,6 +30,14 @@ def env_id(name: str) -> str:
     """The Gymnasium id of one of our environments."""
     version = re.search(r"_v(\d+)$", _FILES.get(name, ""))
     return f"headwise/{name}-v{version[1] if version else 0}"
+
+
+def public_name(name: str) -> str:
+    """What users call an environment of ours: by its name, or by its id if Gymnasium has that name.
+
+    So `CartPole-v1` and `CartPole` are never mistaken for `headwise/CartPole-v1`.
+    """
+    return env_id(name) if name in _GYMNASIUMS else name
 
 
 def task_module(name: str) -> str:
