@@ -102,7 +102,7 @@ def _starts(table: HeadTable) -> list[int]:
     return [sum(table.sizes[:d]) for d in range(len(table.sizes))]
 
 
-@operation(compiled=False)
+@operation()
 def embed(
     action: Tensor, options: Tensor | None, in_use: Tensor | None, *, embedding: Embedding
 ) -> Tensor:
@@ -118,7 +118,7 @@ def embed(
     return embedding.used(embedding.numbers(action, options), in_use)
 
 
-@operation(compiled=False)
+@operation()
 def relax(
     log_probs: Tensor, noise: Tensor, softness: Tensor, *, table: HeadTable
 ) -> tuple[Tensor, Tensor]:
@@ -199,7 +199,7 @@ class Queries:
         return rows, heads, options, columns
 
 
-@operation(compiled=False)
+@operation()
 def ask(x: Tensor, *, queries: Queries, substitute: bool) -> Tensor:
     """Rows (P, 1, B, W) once for each query, (P, 1, N, W).
 
@@ -216,7 +216,7 @@ def ask(x: Tensor, *, queries: Queries, substitute: bool) -> Tensor:
     return torch.where(own, options.unsqueeze(-1).to(x.dtype), found)
 
 
-@operation(compiled=False)
+@operation()
 def expected_value(
     log_probs: Tensor, found: Tensor, paid: Tensor | None, *, queries: Queries
 ) -> Tensor:

@@ -43,7 +43,7 @@ def mode(
     return raw, to_unit(table, raw)
 
 
-@operation(compiled=False)
+@operation()
 def explore(
     best: Tensor, uniform: Tensor, epsilon: Tensor, mask: Tensor | None, *, table: HeadTable
 ) -> Tensor:
@@ -146,7 +146,7 @@ def _is_squashed(table: HeadTable) -> bool:
     return table.kind == "squashed" and table.state_std and not table.is_conditional
 
 
-@operation(fits=_is_squashed, compiled=False)
+@operation(fits=_is_squashed)
 def rsample(
     y: Tensor, free: Tensor | None, uniform: Tensor, mask: Tensor | None, *, table: HeadTable
 ) -> tuple[Tensor, ...]:

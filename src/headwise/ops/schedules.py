@@ -13,14 +13,14 @@ def ticks(clock: Tensor) -> Tensor:
     return clock.view(torch.int64).to(clock.dtype)
 
 
-@operation(compiled=False)
+@operation()
 def linear(clock: Tensor, start: Tensor, end: Tensor, *, span: float) -> Tensor:
     """In a line from `start` to `end` over `span` ticks of the clock, and `end` from then on."""
     share = (ticks(clock) / span).clamp_max(1.0) if span > 0.0 else 1.0
     return start + (end - start) * share
 
 
-@operation(compiled=False)
+@operation()
 def decaying(clock: Tensor, *, start: float, decay: float, floor: float) -> Tensor:
     """Start * decay^clock, at least the floor."""
     return (start * decay ** ticks(clock)).clamp_min(floor)

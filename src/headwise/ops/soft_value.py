@@ -15,7 +15,7 @@ def _is_unconditional(table: HeadTable, **_: bool) -> bool:
     return not table.is_conditional
 
 
-@operation(fits=_is_unconditional, compiled=False)
+@operation(fits=_is_unconditional)
 def soft_value(
     value: Tensor | None, y: Tensor, alpha: Tensor, mask: Tensor | None, in_use: Tensor | None,
     *, table: HeadTable, adds_up: bool, plain: bool,
@@ -55,7 +55,7 @@ def soft_value(
     return soft, entropy[:, :1], *activity
 
 
-@operation(fits=_is_unconditional, compiled=False)
+@operation(fits=_is_unconditional)
 def boltzmann(
     y: Tensor, slope: Tensor | None, alpha: Tensor, uniform: Tensor, mask: Tensor | None,
     *, table: HeadTable,
@@ -154,7 +154,7 @@ def _activity(table: HeadTable, log_policy: Tensor) -> Tensor:
 # --- entropies and temperatures -------------------------------------------------------------------
 
 
-@operation(compiled=False)
+@operation()
 def entropy_bonus(
     entropy: Tensor, alpha: Tensor, weight: Tensor | None, *, adds_up: bool
 ) -> Tensor:
@@ -170,7 +170,7 @@ def entropy_bonus(
     return worth.sum(-1, keepdim=True) if adds_up else worth
 
 
-@operation(compiled=False)
+@operation()
 def target_entropy(fraction: Tensor, mask: Tensor | None, *, table: HeadTable) -> Tensor:
     """The entropy that each head should have, (P, 1, 1 or B, H).
 
@@ -186,7 +186,7 @@ def target_entropy(fraction: Tensor, mask: Tensor | None, *, table: HeadTable) -
     return fraction * most - table.is_continuous
 
 
-@operation(compiled=False)
+@operation()
 def entropy_surplus(
     entropy: Tensor, target: Tensor, in_use: Tensor | None, *, groups: tuple[int, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -209,7 +209,7 @@ def entropy_surplus(
     return torch.stack([torch.stack(own).sum(0) for own in columns], dim=-1), mean, aim
 
 
-@operation(compiled=False)
+@operation()
 def temperatures(log_alpha: Tensor, *, groups: tuple[int, ...]) -> Tensor:
     """The temperature of each head, (P, 1, 1, H), from logarithms (P, 1, 1, temperatures)."""
     alpha = log_alpha.detach().exp()
