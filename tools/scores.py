@@ -26,7 +26,14 @@ def runs_of(path: Path) -> tuple[RunRecord, ...]:
     """The finished runs of an archive."""
     archive = read_archive(path)
     return tuple(
-        RunRecord(run.id, path, archive.name, run.to_json(), files["result.json"])
+        RunRecord(
+            run.id,
+            path,
+            archive.name,
+            run.to_json(),
+            files["result.json"],
+            files.get("fingerprint.json", {}),
+        )
         for run, files in archive.runs
         if "result.json" in files
     )
@@ -76,6 +83,8 @@ def main(paths: Sequence[str]) -> None:
         sys.exit(__doc__)
     for path in map(Path, paths):
         runs = runs_of(path)
+        if len(engines := sorted({run.engine for run in runs})) > 1:
+            sys.exit(f"{path} has runs of engines {engines}, which are not one sample.")
         path.with_suffix(".csv").write_text(as_csv(runs))
         print(as_table(runs))
 

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     )
 
 __version__ = "0.1.0"
+ENGINE = 2
+"""Which learning core this is. Another one rounds in another order, so the same seed comes to other
+numbers; runs of two engines are never one sample."""
 register_environments()
 # A product of matrices must not round differently for one member than for many. MKL reads this at
 # its first product, so it is in time if no one else has multiplied before.
@@ -100,6 +103,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AR",
     "DQN",
+    "ENGINE",
     "PPO",
     "QPLEX",
     "SAC",

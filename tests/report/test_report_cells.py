@@ -126,9 +126,17 @@ def test_whatever_tells_runs_apart_tells_their_cells_apart(first, second, apart)
             {"device": "cpu", "float32_products": "medium"},
             ["made=cpu", "made=cpu bf16"],
         ),
+        ({"device": "cpu"}, {"device": "cpu", "engine": 1}, None),  # runs of before did not say it
+        (
+            {"device": "cpu"},
+            {"device": "cpu", "engine": 2},
+            ["made=cpu", "made=cpu engine 2"],
+        ),
+        ({"engine": 2}, {"engine": 3}, ["made=engine 2", "made=engine 3"]),
+        ({"engine": "the old one"}, {}, None),  # a file that says what no engine is
     ],
 )
-def test_runs_of_other_devices_or_products_are_never_pooled(first, second, apart):
+def test_runs_of_other_devices_products_or_engines_are_never_pooled(first, second, apart):
     def run(seed, score, made):
         config = synthetic.config("Lander", "ppo", "vdn", seed, 9, "hybrid")
         return RunRecord(f"{score}-{seed}", Path(), "s", config, {"final_return": score}, made)
@@ -137,13 +145,17 @@ def test_runs_of_other_devices_or_products_are_never_pooled(first, second, apart
     cells = cells_of(runs)
     assert [cell.apart for cell in cells] == (apart or [""])
     assert [cell.scores.tolist() for cell in cells] == ([[1.0], [9.0]] if apart else [[1.0, 9.0]])
-    lent = RunRecord("t", Path(), "costs", runs[0].config, {"update_ms": 2.0}, {"device": "cpu"})
-    assert [cell.number("update_ms") for cell in cells_of(runs, [lent])] == [2.0] * len(cells)
+    made = {"device": "cpu", "engine": cells[0].runs[0].engine}
+    lent = RunRecord("t", Path(), "costs", runs[0].config, {"update_ms": 2.0}, made)
+    for cell in cells_of(runs, [lent]):  # of whatever device, but of the same engine
+        same = cell.runs[0].engine == lent.engine
+        np.testing.assert_equal(cell.number("update_ms"), 2.0 if same else np.nan)
 
 
 def test_what_is_compared_across_devices_says_so(tmp_path):
     made = {"shared": {"device": "cuda", "float32_products": "high"}, "vdn": {"device": "cpu"},
             "ar": {"device": "cuda"}}  # fmt: skip
+    by_other_engine = made["ar"] | {"engine": 2}
     runs = [
         platform_run(f, seed, score + 0.01 * seed)
         for f, score in (("shared", 0.9), ("vdn", 0.2), ("ar", 0.5))
@@ -169,6 +181,15 @@ def test_what_is_compared_across_devices_says_so(tmp_path):
     machines = machines_table([whole])
     place = machines.columns.index("products")
     assert [row[place] for row in machines.rows] == ["", "", "tf32"]
+    made["ar"] = by_other_engine
+    changed = [replace(run, fingerprint=made[run.factorization]) for run in store]
+    (sweep,) = sweeps_of("s", changed)
+    assert sweep.total(sweep.gap(shared, ar)).unlike
+    whole = replace(store, runs=tuple(changed))
+    assert "(3 on cpu, 3 on cuda engine 2, 3 on cuda tf32)" in made_on(whole)
+    machines = machines_table([whole])
+    place = machines.columns.index("engine")
+    assert [row[place] for row in machines.rows] == ["1", "2", "1"]
 
 
 def test_times_are_lent_to_cells(tmp_path):

@@ -9,12 +9,15 @@ import pyarrow.parquet as parquet
 import pytest
 from tiny_study import tiny_cell, tiny_study
 
-from headwise import ConfigError
+from headwise import ENGINE, ConfigError
 from headwise.errors import StoreError
 from headwise.report.store import read_store
 from headwise.study import Options, Store, conduct
 from headwise.study.archive import read_archive, restore, write_archive
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
+
+
+MADE = {"commit": "abc", "engine": ENGINE}
 
 
 @pytest.fixture
@@ -30,9 +33,9 @@ def store(tmp_path):
     episodes = EpisodeTable(step, returns, np.array([8, 8, 24], np.int32))
     empty = EpisodeTable(step[:0], returns[:0], np.empty(0, np.int32))
     result = {"final_return": 4.5, "diverged": False}
-    store.put(RunResult(first, episodes, none, result, {"commit": "abc", "packed_with": []}))
-    store.put(RunResult(second, empty, none, {"final_return": None}, {"commit": "abc"}))
-    store.put_failure(RunFailure(third, "ValueError", "no", "line 1", {"commit": "abc"}))
+    store.put(RunResult(first, episodes, none, result, {**MADE, "packed_with": []}))
+    store.put(RunResult(second, empty, none, {"final_return": None}, MADE))
+    store.put_failure(RunFailure(third, "ValueError", "no", "line 1", MADE))
     return store
 
 

@@ -51,9 +51,10 @@ def test_unknown_cells_are_tried_once_each(tmp_path, monkeypatch):
         ({"device": "cuda"}, False),
         ({"device": "cuda:1"}, False),
         ({"float32_products": "medium"}, False),
+        ({"engine": 1}, False),
     ],
 )
-def test_only_runs_of_such_a_device_and_such_products_tell_the_cost(
+def test_only_runs_of_this_engine_such_a_device_and_such_products_tell_the_cost(
     tmp_path, monkeypatch, made, counts
 ):
     """A run restored from a GPU says nothing of what the next one takes here."""

@@ -1,5 +1,6 @@
 """`headwise study`: run, status, export, as a user types them."""
 
+import csv
 import errno
 import json
 import shutil
@@ -7,6 +8,7 @@ import shutil
 import pyarrow.parquet as parquet
 import pytest
 
+from headwise import ENGINE
 from headwise.cli import main
 from headwise.study import Store, files
 
@@ -208,6 +210,52 @@ def test_products_are_rounded_as_told_and_what_is_missing_is_said(here, capsys):
     assert "warning: products tf32: only GPUs have them, and this is cpu; float32 is used" in said
     store = Store(here / "runs" / "mine")
     assert {store.fingerprint(r.id)["float32_products"] for r in store.plan()} == {"high"}
+
+
+def told_of_another_engine(folder, engine):
+    """Makes the finished runs ones of that engine; None is of runs that say nothing of it."""
+    store = Store(folder)
+    for run in store.plan():
+        path = store.runs / run.id / "fingerprint.json"
+        if path.exists():
+            made = json.loads(path.read_text()) | {"engine": engine}
+            if engine is None:
+                del made["engine"]
+            path.write_text(json.dumps(made))
+    return store
+
+
+@pytest.mark.parametrize("engine", [None, 1])
+def test_a_study_of_another_engine_goes_on_only_if_told(here, capsys, engine):
+    run = ("run", "mine", "--executor", "inline", "--device", "cpu")
+    assert call(*run, "--only", "vdn") == 0
+    store = told_of_another_engine(here / "runs" / "mine", engine)
+    before = sorted(path.name for path in store.runs.iterdir())
+    assert call(*run, "--only", "vdn") == 0  # nothing is left to do, so nothing is mixed
+    for more in ((), ("--dry-run",)):
+        capsys.readouterr()
+        assert call(*run, *more) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert (
+            f"2 of 2 finished runs in {store.folder.relative_to(here)} are of engine 1, and this is "
+            "engine 2, which comes to other numbers from the same seed." in said
+        )
+        assert "--mix-engines" in said
+    assert sorted(path.name for path in store.runs.iterdir()) == before
+    assert call(*run, "--mix-engines") == 0
+    assert "warning: 2 of 2 finished runs" in " ".join(capsys.readouterr().err.split())
+    engines = [store.engine(run.id) for run in store.plan()]
+    assert sorted(engines) == [1, 1, ENGINE, ENGINE]
+    assert call("export", "mine", "--out", "mine.csv") == 0
+    rows = list(csv.DictReader((here / "mine.csv").read_text().splitlines()))
+    assert [int(row["engine"]) for row in rows] == engines
+
+
+def test_a_study_of_this_engine_goes_on_without_a_word(here, capsys):
+    run = ("run", "mine", "--executor", "inline", "--device", "cpu")
+    assert call(*run, "--only", "vdn") == 0
+    assert call(*run) == 0
+    assert "engine" not in capsys.readouterr().err
 
 
 def test_a_dry_run_tells_what_would_fail_and_leaves_what_has_failed(here, capsys):

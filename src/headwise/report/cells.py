@@ -42,7 +42,8 @@ class Cell:
     """The settings that tell it from other cells that would go by the same name."""
     timed: tuple[RunRecord, ...] = ()
     """Runs elsewhere that differ in seed and steps alone, whose times count instead of its own:
-    times are compared between cells, so all should be of one machine and one size of population."""
+    times are compared between cells, so all should be of one machine and one size of population.
+    They are of the engine that trained the cell."""
     failed: tuple[RunRecord, ...] = ()
     """Runs of the same configuration that raised."""
 
@@ -137,8 +138,8 @@ def cells_of(
     """Runs gathered into cells, in the order of names and not of the folder.
 
     Only runs whose whole configurations agree are pooled, whatever their labels say, and only runs
-    of one kind of device and one precision of products; cells that would go by the same name are
-    told apart by the settings in which they differ.
+    of one kind of device, one precision of products and one engine; cells that would go by the same
+    name are told apart by the settings in which they differ.
 
     Args:
         runs: The runs.
@@ -148,16 +149,16 @@ def cells_of(
     groups: dict[tuple[str, str], list[RunRecord]] = {}
     for run in runs:
         groups.setdefault((_configuration(run), run.made), []).append(run)
-    lent: dict[str, list[RunRecord]] = {}
+    lent: dict[tuple[str, int], list[RunRecord]] = {}
     for run in timed:
-        lent.setdefault(_configuration(run, but="steps"), []).append(run)
+        lent.setdefault((_configuration(run, but="steps"), run.engine), []).append(run)
     lost: dict[str, list[RunRecord]] = {}
     for run in failed:
         lost.setdefault(_configuration(run), []).append(run)
     cells = [
         _cell(
             group,
-            lent.get(_configuration(group[0], but="steps"), ()),
+            lent.get((_configuration(group[0], but="steps"), group[0].engine), ()),
             lost.get(_configuration(group[0]), ()),
         )
         for group in groups.values()
@@ -236,9 +237,13 @@ def _settings(run: RunRecord) -> dict[tuple[str, str], Any]:
 
 
 def unlike(cells: Iterable[Cell]) -> bool:
-    """Whether some are known to be of other kinds of device or precisions of products."""
+    """Whether some are known to be of other kinds of device, precisions of products or engines."""
     first = [cell.runs[0] for cell in cells]
-    known = ({run.device for run in first}, {run.products for run in first})
+    known: tuple[set[object], ...] = (
+        {run.device for run in first},
+        {run.products for run in first},
+        {run.engine for run in first},
+    )
     return any(len(kinds - {""}) > 1 for kinds in known)
 
 

@@ -162,8 +162,8 @@ def made_on(store: StudyRuns) -> str:
         return ""
     kinds = ", ".join(f"{count:,} on {made}" for made, count in sorted(counts.items()))
     return (
-        f"runs were made on several kinds of device or with products of several precisions ({kinds}"
-        "); no cell mixes them, and comparisons that do say so"
+        "runs were made on several kinds of device, with products of several precisions or by "
+        f"several engines ({kinds}); no cell mixes them, and comparisons that do say so"
     )
 
 

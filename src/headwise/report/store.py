@@ -20,6 +20,7 @@ from headwise.checks import checked_seed, checked_steps
 from headwise.envs.reference import default_view
 from headwise.errors import ConfigError
 from headwise.study.measures import NUM_POINTS, learning_curve
+from headwise.study.result import FIRST_ENGINE, engine_of
 from headwise.study.run import Run
 from headwise.study.store import Store
 from headwise.study.tables import UNREADABLE, read_table
@@ -99,9 +100,18 @@ class RunRecord:
         return _PRODUCTS.get(said, said)
 
     @property
+    def engine(self) -> int:
+        """Which learning core trained it."""
+        return engine_of(self.fingerprint)
+
+    @property
     def made(self) -> str:
-        """What may change a result though it is in no configuration: device and products."""
-        return " ".join(part for part in (self.device, self.products) if part)
+        """What may change a result though it is in no configuration: device, products and engine.
+
+        Of the first engine nothing is said, nor did its runs say which one they were of.
+        """
+        engine = f"engine {self.engine}" if self.engine != FIRST_ENGINE else ""
+        return " ".join(part for part in (self.device, self.products, engine) if part)
 
     @property
     def labels(self) -> dict[str, str]:

@@ -66,7 +66,7 @@ class Finding:
     cells: frozenset[str]
     """The names of the cells that it rests on."""
     unlike: bool = False
-    """Whether runs of other devices or products were set against each other."""
+    """Whether runs of other devices, products or engines were set against each other."""
 
     @cached_property
     def found(self) -> Estimate:

@@ -19,7 +19,7 @@ class Total:
     unequal: bool = False
     """Whether it sets runs against each other that had unequal steps."""
     unlike: bool = False
-    """Whether it sets runs against each other of other devices or products."""
+    """Whether it sets runs against each other of other devices, products or engines."""
 
     @property
     def cells(self) -> frozenset[str]:

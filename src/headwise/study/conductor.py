@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from headwise.errors import ConfigError
+from headwise import ENGINE
+from headwise.errors import ConfigError, StoreError
 from headwise.study.environment import check_environments
 from headwise.study.executors.base import (
     Crashed,
@@ -67,6 +69,8 @@ class Options:
     """2/4 is the second of four parts of the study."""
     retry_failed: bool = False
     """Try runs again that ended in an error."""
+    mix_engines: bool = False
+    """Go on in a folder whose finished runs are of another engine; a report keeps them apart."""
     wait: bool = True
     """Wait for runs that other runners on this folder are working on, and take over if they die."""
     keep_checkpoints: bool = False
@@ -125,6 +129,8 @@ def _conduct(
     with Leases(store.folder) as leases, executor, progress or StudyProgress() as shown:
         if place.why:
             shown.say(place.why)
+        if options.mix_engines and (other := of_other_engine(store, study.runs())):
+            shown.say(f"warning: {other}")
         if missing := not_as_asked(options.products, place.device):
             shown.say(f"warning: {missing}")
         store.sweep(leases.held_elsewhere)
@@ -135,8 +141,32 @@ def planned_runs(study: Study, store: Store, options: Options) -> list[Run]:
     """The runs that are asked for; refuses mistakes that would make some of them fail for sure."""
     asked = choose(study.runs(), options.only, options.shard)
     again = options.retry_failed
-    check_environments(run for run in asked if store.is_open(run.id, retry_failed=again))
+    still_open = [run for run in asked if store.is_open(run.id, retry_failed=again)]
+    check_environments(still_open)
+    if still_open and not options.mix_engines and (other := of_other_engine(store, study.runs())):
+        raise ConfigError(
+            other,
+            fix="Go on with --mix-engines: a report keeps the runs of two engines apart, in cells "
+            "of their own. Or begin anew in another folder with --out.",
+        )
     return asked
+
+
+def of_other_engine(store: Store, runs: Sequence[Run]) -> str:
+    """What to tell one who goes on with a study that another engine has begun; or nothing."""
+    engines = []
+    for run in runs:
+        with suppress(StoreError):  # of a damaged run, which a report tells of
+            engines += [store.engine(run.id)] if store.is_finished(run.id) else []
+    others = sorted({engine for engine in engines if engine != ENGINE})
+    if not others:
+        return ""
+    names = " and ".join(f"engine {engine}" for engine in others)
+    count = sum(engine != ENGINE for engine in engines)
+    return (
+        f"{count} of {len(engines)} finished runs in {store.folder} are of {names}, and this is "
+        f"engine {ENGINE}, which comes to other numbers from the same seed"
+    )
 
 
 def without_checkpoint(store: Store, runs: Sequence[Run]) -> str:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from headwise import ENGINE
 from headwise.study.planner import Pack, pack_key, pack_runs
+from headwise.study.result import engine_of
 from headwise.study.run import Run
 from headwise.study.store import Store
 from headwise.study.train import make_pack_loop
@@ -100,11 +102,12 @@ def estimate(
 
 
 def _made_like_here(store: Store, run: Run, device: str) -> bool:
-    """Whether a run's time says something of this device and these products."""
+    """Whether a run's time says something of this engine, this device and these products."""
     made = store.fingerprint(run.id)
     same_device = str(made.get("device", "cpu")).partition(":")[0] == device.partition(":")[0]
     precision = torch.get_float32_matmul_precision()
-    return same_device and made.get("float32_products", precision) == precision
+    same_engine = engine_of(made) == ENGINE
+    return same_engine and same_device and made.get("float32_products", precision) == precision
 
 
 def measured_seconds(pack: Pack, device: str = "cpu") -> float:

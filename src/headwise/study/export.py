@@ -53,7 +53,7 @@ def results_csv(store: Store) -> str:
                 **{name: getattr(run, name) for name in what},
                 **{f"label_{name}": value for name, value in sorted(run.labels.items())},
                 "state": state,
-                **(store.result(run.id) if finished else {}),
+                **({"engine": store.engine(run.id), **store.result(run.id)} if finished else {}),
             }
         )
     columns = list(dict.fromkeys(name for row in rows for name in row))

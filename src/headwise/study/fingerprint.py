@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from headwise import __version__
+from headwise import ENGINE, __version__
 
 _PACKAGES = ("torch", "numpy", "gymnasium", "envpool", "pyarrow", "ray")
 
@@ -27,6 +27,7 @@ def _fixed() -> dict[str, Any]:
     """What is measured once in a process."""
     return {
         "headwise": __version__,
+        "engine": ENGINE,
         "python": platform.python_version(),
         "packages": {name: found for name in _PACKAGES if (found := _version(name))},
         "commit": _commit(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,15 @@ from headwise.study.run import Run
 
 TIMINGS = ("wall_s", "update_ms", "act_ms")
 """Scalars that depend on the machine and on the company in the population; all others do not."""
+
+FIRST_ENGINE = 1
+"""The engine of results that do not say which one they are of."""
+
+
+def engine_of(fingerprint: Mapping[str, Any]) -> int:
+    """Which engine trained a run, by what is kept of where it was made."""
+    told = fingerprint.get("engine", FIRST_ENGINE)
+    return told if isinstance(told, int) else FIRST_ENGINE
 
 
 @dataclass(frozen=True)

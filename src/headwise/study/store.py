@@ -38,7 +38,7 @@ from headwise.study.files import (
 )
 from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.names import STUDY_NAMES, is_study_name
-from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
+from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult, engine_of
 from headwise.study.run import Run
 from headwise.study.tables import (
     UNREADABLE,
@@ -150,6 +150,10 @@ class Store:
     def fingerprint(self, run_id: str) -> dict[str, Any]:
         """Where a run was made."""
         return self._json(run_id, "fingerprint.json")
+
+    def engine(self, run_id: str) -> int:
+        """Which engine trained a run."""
+        return engine_of(self.fingerprint(run_id))
 
     def episodes(self, run_id: str) -> EpisodeTable:
         """A finished run's episodes."""

@@ -29,7 +29,7 @@ class Measurement:
     unequal: bool = False
     """Whether it sets runs against each other that had unequal steps."""
     unlike: bool = False
-    """Whether it sets runs against each other of other devices or products."""
+    """Whether it sets runs against each other of other devices, products or engines."""
     at: Interval | None = field(default=None, compare=False)
     """The interval at any confidence; None where there is but the one."""
 

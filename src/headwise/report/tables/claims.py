@@ -43,7 +43,7 @@ def claims_table(entries: Sequence[Entry]) -> Table:
         f"no meaningful difference. {_corrected(entries)} Runs of less than 30 % of the paper's "
         "steps, or not of all cells that a claim is about, do not count. At unequal steps: the two "
         "sides had different budgets, as in the paper. On unlike devices: they were made on other "
-        "kinds of device, or with products of another precision.",
+        "kinds of device, with products of another precision, or by another engine.",
         (
             "claim", "settings", "verdict", "paper", "ours", "95 % interval", "p (Holm)", "seeds",
             "note", "we measure", "true for", "alike within",
@@ -143,6 +143,7 @@ def machines_table(stores: Sequence[StudyRuns]) -> Table:
                 str(machine.get("processor", "") if isinstance(machine, dict) else machine),
                 str(made.get("device", "")),
                 run.products,
+                str(run.engine),
             )
             counts[key] = counts.get(key, 0) + 1
     return Table(
@@ -150,8 +151,19 @@ def machines_table(stores: Sequence[StudyRuns]) -> Table:
         "Runs",
         "Where the runs were made",
         "A commit with a + had changed files. Products: the precision of matrix products, which "
-        "rounds results; of older runs it is not known. Runs of other kinds of device or products "
-        "are never one cell; where they are compared, the sentence or the note says so.",
-        ("study", "headwise", "commit", "torch", "processor", "device", "products", "runs"),
+        "rounds results; of older runs it is not known. Engine: which learning core trained "
+        "them. Runs of other kinds of device, products or engines are never one cell; where they "
+        "are compared, the sentence or the note says so.",
+        (
+            "study",
+            "headwise",
+            "commit",
+            "torch",
+            "processor",
+            "device",
+            "products",
+            "engine",
+            "runs",
+        ),  # fmt: skip
         tuple((*key, counts[key]) for key in sorted(counts)),
     )

@@ -112,8 +112,8 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
         "The mean difference over the tasks that both have: paired by seed on each task, summed "
         f"over tasks by Satterthwaite. Score: {sweep.scale}. p (Holm) is corrected for all "
         f"{len(rows)} comparisons of the table and decides, with {ENOUGH_SEEDS} seeds at least. "
-        "On unlike devices: on some task the two sides were made on other kinds of device, or with "
-        "products of another precision. "
+        "On unlike devices: on some task the two sides were made on other kinds of device, with "
+        "products of another precision, or by another engine. "
         "Seeds to settle, where it does not: with how many the same test at the level of all "
         "comparisons would show a difference as large as this, with power 0.8.",
         (
@@ -170,7 +170,7 @@ class _Pair(NamedTuple):
     incomplete: str
     """Which runs have no score; the others are no fair sample."""
     unlike: bool
-    """Whether some were made on other devices or with other products."""
+    """Whether some were made on other devices, with other products or by other engines."""
 
     @property
     def reserves(self) -> list[str]:
