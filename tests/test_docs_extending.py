@@ -11,18 +11,46 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 CHECKS = """
 from headwise.factorizations.vdn import VDN
-from headwise.population import Keys
+from headwise.ops import Buffer
+from headwise.population.keys import Keys
+
+def made(kind, members=2):
+    "A value of two heads of two options, whose networks have begun."
+    layout, keys = Layout(ActionSpec.of([Choice(2), Choice(2)])), Keys(range(members))
+    value = kind.value(
+        Blueprint(layout=layout, members=members, features=1, rows=4, device=keys.device, hidden=(8,))
+    )
+    Store(keys, value.parts)
+    return value
+
+
+def filled(columns, numbers=None, members=2, rows=1):
+    x = Buffer(members, rows, columns, gradient=True)
+    x.tensor.copy_(torch.randn(x.tensor.shape) if numbers is None else torch.tensor(numbers))
+    return x
 
 # By hand: V is 1, the first head loses 2 by option 1, the second 4 by option 0.
-layout = Layout(ActionSpec.of([Choice(2), Choice(2)]))
-plan = lambda: Blueprint(layout=layout, obs_size=1, init=Initializer(Keys([0, 1])), hidden=(8,))
-value, action = Mean().value(plan()), torch.tensor([[[1.0, 0.0]]]).expand(2, 1, 2)
-given = torch.tensor([[0.0, -2.0], [-4.0, 0.0]]).expand(2, 1, 2, 2)
-value.branches = lambda obs, legal=None: (torch.ones(2, 1), given, None)
-assert value.predict(torch.zeros(2, 1, 1), action).tolist() == [[[1 - (2 + 4) / 2]]] * 2
+value, action = made(Mean()), filled(2, [1.0, 0.0])
+given = filled(1, 1.0), filled(4, [0.0, -2.0, -4.0, 0.0])
+value.net.forward = lambda x: (*given, None)
+q = value.predict(filled(1), action, None)
+assert q.tensor.tolist() == [[[[1 - (2 + 4) / 2]]]] * 2
+# And its way back: a mean of two halves a gradient; what is best gets the opposite.
+value.net.rows = lambda count: given
+value.net.backward = lambda x, weights: None
+q.gradient.fill_(1.0)
+value.backward(filled(1), action, None)
+assert given[0].gradient.tolist() == [[[[1.0]]]] * 2
+assert given[1].gradient.tolist() == [[[[-0.5, 0.5, 0.5, -0.5]]]] * 2
 # And with networks: half of what VDN takes off for two heads.
-mean, vdn, obs = Mean().value(plan()), VDN().value(plan()), torch.randn(2, 1, 1)
-lost = [x.best_value(obs) - x.predict(obs, 1.0 - x.best(obs)) for x in (mean, vdn)]
+mean, vdn, obs = made(Mean()), made(VDN()), filled(1)
+lost = []
+for x in (mean, vdn):
+    x.greedy(obs, best := filled(2), None)
+    other = filled(2, (1.0 - best.tensor).tolist())
+    top = x.greedy_value(obs, None).tensor.clone()
+    assert torch.allclose(x.predict(obs, best, None).tensor, top)
+    lost.append(top - x.predict(obs, other, None).tensor)
 assert torch.allclose(2 * lost[0], lost[1]) and (lost[0] > 0).all()
 
 for name, config in settings.items():
