@@ -10,9 +10,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
     "errors", "foreign_names", "registry", "checks", "cores", "added", "averages", "csv_cells",
-    "spaces", "envs", "ops", "population", "heads", "nets", "factorizations", "algorithms", "engine",
-    "training", "export",
-    "agent", "study",
+    "spaces", "envs", "ops", "population", "heads", "nets", "factorizations", "algorithms",
+    "training", "export", "agent", "study",
     "studies", "report", "cli",
 ]  # fmt: skip
 """From the ground up: a room imports only from itself and from rooms before it."""
@@ -64,6 +63,81 @@ def test_the_check_itself_sees_an_upward_import():
     assert not violations(SOURCE / "study" / "x.py", "from headwise.training import loop")
 
 
+# --- no circles between folders -------------------------------------------------------------------
+
+IN_CIRCLES = {
+    ("envs", "envs/native"),
+    ("report", "report/claims"),
+    ("report", "report/figures"),
+    ("report", "report/tables"),
+    ("study", "study/executors"),
+    ("training", "training/sinks"),
+}
+"""Folders that import each other today; there may only be fewer of them."""
+
+
+def imported_folders(texts):
+    """Which folders of its room each folder imports, from the texts of files by path."""
+    modules = {
+        tuple(Path(path).with_suffix("").parts): Path(path).parent.as_posix() for path in texts
+    }
+    modules |= {name[:-1]: folder for name, folder in modules.items() if name[-1] == "__init__"}
+    found = {}
+    for path, text in texts.items():
+        own = Path(path).parent.as_posix()
+        for node in ast.walk(ast.parse(text)):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            for name in names:
+                where = tuple(name.split("."))[1:] if name.startswith("headwise.") else ()
+                while where and where not in modules:
+                    where = where[:-1]
+                other = modules.get(where, own)
+                if other != own and other.split("/")[0] == own.split("/")[0]:
+                    found.setdefault(own, set()).add(other)
+    return found
+
+
+def in_circles(imported):
+    """Pairs of folders of which each reaches the other, in order of names."""
+
+    def reached(start):
+        seen, ahead = set(), [start]
+        while ahead:
+            new = imported.get(ahead.pop(), set()) - seen
+            seen |= new
+            ahead += new
+        return seen
+
+    from_each = {folder: reached(folder) for folder in imported}
+    pairs = {(folder, other) for folder, others in from_each.items() for other in others}
+    return {(a, b) for a, b in pairs if a < b and (b, a) in pairs}
+
+
+def test_folders_of_a_room_do_not_import_each_other():
+    imported = imported_folders({str(p.relative_to(SOURCE)): p.read_text() for p in FILES})
+    for folder, inside in IN_CIRCLES:
+        assert inside in imported[folder], f"{inside} is in no circle now: take it off the list"
+        assert folder in imported[inside], f"{inside} is in no circle now: take it off the list"
+        imported[folder].remove(inside)
+    assert in_circles(imported) == set()
+
+
+def test_the_check_itself_sees_a_circle():
+    up = {"ops/x.py": "from headwise.ops.triton.adam import step"}
+    down = {"ops/triton/adam.py": "def f():\n    from headwise.ops import x", "ops/__init__.py": ""}
+    assert in_circles(imported_folders(up | down)) == {("ops", "ops/triton")}
+    assert not in_circles(imported_folders(up | {"ops/triton/adam.py": ""}))
+    assert not in_circles(imported_folders(down | {"ops/x.py": ""}))
+    a = {"ops/a/x.py": "import headwise.ops.b.y", "ops/b/y.py": "from headwise.ops.c import z"}
+    assert in_circles(imported_folders(a | {"ops/c/z.py": "from headwise.ops.a.x import f"})) == {
+        ("ops/a", "ops/b"), ("ops/a", "ops/c"), ("ops/b", "ops/c"),
+    }  # fmt: skip
+
+
 def test_every_file_is_in_a_room():
     assert {room_of(path) for path in FILES} <= {*ROOMS, "__init__"}
 
@@ -86,11 +160,7 @@ REDUCTIONS = {
 }  # fmt: skip
 ACROSS = {"BatchNorm1d", "BatchNorm2d", "clip_grad_norm_", "clip_grad_value_"}
 WITHOUT_TENSORS = ("numpy", "np", "math", "builtins")
-LEARNERS = [
-    p for p in FILES
-    if room_of(p) in ("nets", "factorizations", "algorithms")
-    and p.parent.name != "kernels"  # what a kernel loads is a block, not a tensor of members
-]  # fmt: skip
+LEARNERS = [p for p in FILES if room_of(p) in ("heads", "nets", "factorizations", "algorithms")]
 
 
 def number_in(node):

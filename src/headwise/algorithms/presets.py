@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from headwise.algorithms.ppo import PPO
+from headwise.algorithms.base import AlgorithmConfig, algorithms
 from headwise.factorizations import Factorization, factorizations
 from headwise.factorizations.qplex import QPLEX
 
@@ -48,7 +48,9 @@ _PUBLISHED_MIXED: dict[str, Any] = {
 }
 
 
-def decoupler_ppo(preset: Preset, factorization: str, estimator: Estimator = "uniform") -> PPO:
+def decoupler_ppo(
+    preset: Preset, factorization: str, estimator: Estimator = "uniform"
+) -> AlgorithmConfig:
     """PPO for a cell of the decoupler study: a factorization and, if it branches, an estimator."""
     settings = dict(_STUDY)
     branches = factorization in ("vdn", "qplex")
@@ -60,7 +62,7 @@ def decoupler_ppo(preset: Preset, factorization: str, estimator: Estimator = "un
             settings["branch_width"] = 128
             if estimator == "range":
                 settings["importance"] = "range_slope"
-    return PPO(**settings)
+    return algorithms.get("ppo")(**settings)
 
 
 def decoupler_factorization(preset: Preset, factorization: str) -> Factorization:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headwise.ops.buffers import Buffer
-from headwise.ops.core import core
+from headwise.ops.core import core, triton
 from headwise.ops.operation import Given, emit
 
 
@@ -55,9 +55,7 @@ def adam_step(
 
     def define() -> None:
         if parameters.device.type == "cuda":
-            from headwise.ops.triton.adam import adam_step as kernels
-
-            kernels(
+            triton("adam").adam_step(
                 parameters, mean, square, count, learning_rate, alive, norm, betas, eps, max_norm,
                 follower, tau,
             )  # fmt: skip

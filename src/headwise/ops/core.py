@@ -18,6 +18,11 @@ core: Any = importlib.import_module(f"headwise._ops_{isa}")
 """The module; all builds compute the same bits."""
 
 
+def triton(name: str) -> Any:
+    """A module of Triton kernels; imported when it is first asked for, as only GPUs need it."""
+    return importlib.import_module(f"headwise.ops.triton.{name}")
+
+
 def has_bf16() -> bool:
     """Whether this processor multiplies matrices in bfloat16, and the build knows how."""
     return False

@@ -7,7 +7,6 @@ compiled module has one function forward and one back, whose bodies see one memb
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 
 from headwise.ops.buffers import Buffer, Trace
-from headwise.ops.core import core
+from headwise.ops.core import core, triton
 from headwise.registry import Registry
 
 Given: TypeAlias = Buffer | None
@@ -94,8 +93,8 @@ class Operation:
         return on_gpu and self.triton is not None and not self.switched_off
 
     def _kernels(self, name: str) -> Callable[..., None]:
-        module = importlib.import_module(f"headwise.ops.triton.{self.triton}")
-        function: Callable[..., None] = getattr(module, name)
+        assert self.triton is not None
+        function: Callable[..., None] = getattr(triton(self.triton), name)
         return function
 
     def _define(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from headwise.ops.core import triton
+
 _FIRST_STREAM = 16  # learners draw from other counters than environments; see cpp/ops/rows.h
 _LOW = 0xFFFFFFFF
 
@@ -12,9 +14,7 @@ _LOW = 0xFFFFFFFF
 def uniforms(out: Tensor, seeds: Tensor, clock: Tensor, stream: int) -> None:
     """Fills (P, 1, R, W) with numbers in [0, 1) by seeds and clocks (P, 1, 1, 1)."""
     if out.device.type == "cuda":
-        from headwise.ops.triton.philox import fill_uniforms
-
-        fill_uniforms(out, seeds, clock, _FIRST_STREAM + stream)
+        triton("philox").fill_uniforms(out, seeds, clock, _FIRST_STREAM + stream)
         return
     size = out[0].numel()
     out.copy_(tensor_uniforms(seeds.view(-1), clock.view(-1), size, stream).view(out.shape))

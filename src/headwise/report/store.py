@@ -106,10 +106,7 @@ class RunRecord:
 
     @property
     def made(self) -> str:
-        """What may change a result though it is in no configuration: device, products and engine.
-
-        Of the first engine nothing is said, nor did its runs say which one they were of.
-        """
+        """What may change a result though no configuration says so; the first engine goes unsaid."""
         engine = f"engine {self.engine}" if self.engine != FIRST_ENGINE else ""
         return " ".join(part for part in (self.device, self.products, engine) if part)
 

@@ -23,9 +23,9 @@ def ppo_cell(
 
     A smoke cell has four small rollouts instead of 48 large ones.
     """
-    config = replace(decoupler_ppo(preset, critic, estimator), **settings)
     if smoke:
-        config = replace(config, rollout=256, minibatch=64, epochs=1)
+        settings = {**settings, "rollout": 256, "minibatch": 64, "epochs": 1}
+    config = replace(decoupler_ppo(preset, critic, estimator), **settings)
     return Cell.of(
         "ContextualDecoupler",
         config,

@@ -155,15 +155,8 @@ def machines_table(stores: Sequence[StudyRuns]) -> Table:
         "them. Runs of other kinds of device, products or engines are never one cell; where they "
         "are compared, the sentence or the note says so.",
         (
-            "study",
-            "headwise",
-            "commit",
-            "torch",
-            "processor",
-            "device",
-            "products",
-            "engine",
+            "study", "headwise", "commit", "torch", "processor", "device", "products", "engine",
             "runs",
-        ),  # fmt: skip
+        ),
         tuple((*key, counts[key]) for key in sorted(counts)),
-    )
+    )  # fmt: skip
