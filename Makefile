@@ -61,7 +61,7 @@ bundle: $(VENV)/installed
 	$(BIN)/python tools/bundle.py --extras '$(WITH)' --also '$(ALSO)' \
 		$(if $(PYTHON_VERSION),--python-version $(PYTHON_VERSION))
 
-# Random calls of the compiled module under AddressSanitizer and UBSan, with every instruction set,
+# Random calls of the compiled modules under AddressSanitizer and UBSan, with every instruction set,
 # and the threads under ThreadSanitizer. Needs g++ and its sanitizer libraries.
 CALLS ?= 1000000
 CMAKE := CXX=g++ $(BIN)/cmake --no-warn-unused-cli -S . -G Ninja -DCMAKE_BUILD_TYPE=Release \
@@ -69,11 +69,11 @@ CMAKE := CXX=g++ $(BIN)/cmake --no-warn-unused-cli -S . -G Ninja -DCMAKE_BUILD_T
 FUZZ = LD_PRELOAD="$(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	LSAN_OPTIONS=suppressions=tests/fuzz/lsan.supp:print_suppressions=0 PYTHONMALLOC=malloc \
-	$(BIN)/python tests/fuzz/fuzz_core.py --core 'build/sanitize/address/_core*.so'
+	$(BIN)/python tests/fuzz/fuzz_core.py --modules build/sanitize/address
 
 sanitize: $(VENV)/built
 	$(CMAKE) -B build/sanitize/address -DHEADWISE_SANITIZE=address
-	$(BIN)/cmake --build build/sanitize/address --target _core
+	$(BIN)/cmake --build build/sanitize/address
 	$(FUZZ) --calls $(CALLS)
 	HEADWISE_ISA=avx2 $(FUZZ) --calls $$(($(CALLS) / 10)) --seed 1
 	HEADWISE_ISA=baseline $(FUZZ) --calls $$(($(CALLS) / 10)) --seed 2

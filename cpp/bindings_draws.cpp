@@ -69,7 +69,8 @@ void bind_draws(nb::module_& m) {
       },
       "radius_word"_a, "angle_word"_a, "Two random words as two standard normal numbers.");
   m.def("fill_uniforms", &fill_rows, "out"_a.noconvert(), "seeds"_a.noconvert(), "stream"_a,
-        "step"_a, "Fills each row with numbers in [0, 1): a function of (seed, stream, step, index).");
+        "step"_a,
+        "Fills each row with numbers in [0, 1): a function of (seed, stream, step, index).");
   m.def("replay_draw", &replay_draw, "store"_a.noconvert(), "next"_a.noconvert(),
         "count"_a.noconvert(), "uniform"_a.noconvert(), "gamma"_a.noconvert(), "terminated"_a,
         "drawn"_a.noconvert(), "discount"_a.noconvert(),

@@ -29,6 +29,14 @@ struct Adam {
 // The length of a member's gradient is not finite: it has diverged, and is left as it is from then
 // on, its follower with it.
 inline void adam_step(const Adam& s) {
+  const Sizes all = sizes_of(s.parameters), setting{all.members, 1, 1, 1};
+  expect_all(s.parameters, "parameters", {all.members, 1, 1, all.columns});
+  if (s.parameters && s.parameters.gradients == nullptr)
+    throw Fault("parameters that learn nothing");
+  for (const Buffer& x : {s.mean, s.square}) expect_all(x, "a running mean", all);
+  if (s.follower) expect_all(s.follower, "what follows", all);
+  for (const Buffer& x : {s.learning_rate, s.alive, s.norm}) expect_all(x, "a setting", setting);
+  expect_long(s.count, "count", all.members);
   emit(s.parameters.members, [s](int p) {
     const int size = s.parameters.columns;
     float *values = s.parameters.at(p), *gradients = s.parameters.gradient(p);
@@ -42,7 +50,8 @@ inline void adam_step(const Adam& s) {
     for (const double x : sums) squares += x;
     const double norm = std::sqrt(squares);
     *s.norm.at(p) = static_cast<float>(norm);
-    const std::int64_t count = ++*s.count.longs(p);
+    auto& steps = *s.count.longs(p);
+    const auto count = steps = static_cast<std::int64_t>(static_cast<std::uint64_t>(steps) + 1);
     if (!std::isfinite(norm)) *s.alive.at(p) = 0.0f;
     if (one(s.alive, p) == 0.0f) return;
     const double correction1 = 1.0 - power(double{s.beta1}, count);

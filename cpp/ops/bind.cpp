@@ -56,6 +56,7 @@ void bind_structures(nb::module_& m) {
            })
       .def("gradient_view",
            [](const Buffer& x) {
+             if (x.gradients == nullptr) throw Fault("a buffer without a gradient");
              Buffer view = x;
              view.values = x.gradients;
              view.gradients = nullptr;
@@ -80,6 +81,7 @@ void bind_structures(nb::module_& m) {
       .def(
           "run",
           [](Program& program, int times, int threads) {
+            if (recording == &program) throw Fault("a program that is recording cannot run");
             if (program.has_python()) {
               program.run(times, threads);
             } else {

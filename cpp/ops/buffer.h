@@ -27,6 +27,7 @@ struct Buffer {
   float* gradients = nullptr;  // laid out like the values; null where nothing is to be learned
   std::int64_t member = 0, copy = 0, pitch = 0;  // how far apart members, copies and rows are
   int members = 0, copies = 1, rows = 1, columns = 1;
+  static constexpr double kMostNumbers = 0x1p38;  // a terabyte
 
   Buffer() = default;
   Buffer(int members_, int copies_, int rows_, int columns_, int pitch_, bool has_gradient)
@@ -36,6 +37,12 @@ struct Buffer {
         copies(copies_),
         rows(rows_),
         columns(columns_) {
+    if (members < 1 || copies < 1 || rows < 1 || columns < 0 || pitch < columns) {
+      throw Fault("a buffer of " + std::to_string(members) + " x " + std::to_string(copies) +
+                  " x " + std::to_string(rows) + " x " + std::to_string(columns) + " of " +
+                  std::to_string(pitch) + " (members, copies, rows, columns of a row)");
+    }
+    if (double(members) * copies * rows * pitch > kMostNumbers) throw std::bad_alloc();
     member = (copy * copies + kWide - 1) / kWide * kWide;
     const std::int64_t size = member * members + kWide;  // whole groups are read at the end
     const std::int64_t total = has_gradient ? 2 * size : size;
@@ -92,7 +99,7 @@ struct Buffer {
 
  private:
   static void check(int start, int count, int size, const char* what) {
-    if (start < 0 || count < 1 || start + count > size) {
+    if (start < 0 || count < 1 || count > size - start) {
       throw Fault("a view of " + std::to_string(count) + " " + what + " from " +
                   std::to_string(start) + ", of " + std::to_string(size));
     }
@@ -132,6 +139,13 @@ inline void expect_all(const Buffer& x, const char* name, Sizes s) {
       x, name,
       x.members == s.members && x.copies == s.copies && x.rows == s.rows && x.columns == s.columns,
       s);
+}
+// The bits of an int64 for each member.
+inline void expect_long(const Buffer& x, const char* name, int members) {
+  check(x, name,
+        x && x.members == members && x.columns == 2 &&
+            reinterpret_cast<std::uintptr_t>(x.values) % sizeof(std::int64_t) == 0,
+        {members, 1, 1, 2});
 }
 inline Sizes sizes_of(const Buffer& x) { return {x.members, x.copies, x.rows, x.columns}; }
 

@@ -9,6 +9,7 @@ namespace headwise::ops {
 
 // The logit of an option that may not be chosen: its probability is exactly zero.
 constexpr float kNever = -1e30f;
+constexpr int kMostOptions = 1 << 24;  // beyond it float32 does not count on
 
 struct Head {
   int options;      // of a discrete head; 0 for a continuous one
@@ -41,6 +42,22 @@ struct HeadTable {
     const bool fits = order.size() == count && parents.size() == count && lows.size() == count &&
                       highs.size() == count && copies.size() == count && places.size() == count;
     if (!fits) throw Fault("a number for each head");
+    if (stack < 1) throw Fault("heads lie in one copy at least");
+    std::vector<bool> met(count, false);
+    for (const int h : order) {
+      if (h < 0 || h >= static_cast<int>(count) || met[h]) throw Fault("the order names each head");
+      met[h] = true;
+      if (parents[h] >= 0 && (parents[h] >= static_cast<int>(count) || !met[parents[h]])) {
+        throw Fault("a head comes after the one that it depends on");
+      }
+    }
+    for (std::size_t h = 0; h < count; ++h) {
+      const bool sane = options_[h] >= 0 && options_[h] <= kMostOptions && copies[h] >= 0 &&
+                        places[h] >= 0 && lows[h] <= highs[h];
+      if (!sane) throw Fault("a head has numbers that none can have");
+      if (h > 0 && options_[h] > 0 && options_[h - 1] == 0)
+        throw Fault("discrete heads come first");
+    }
     for (std::size_t h = 0; h < count; ++h) {
       const int n = options_[h];
       const int first = n > 0 ? options : static_cast<int>(h) - discrete;
@@ -59,7 +76,7 @@ struct HeadTable {
     if (!y || y.copies % stack != 0) throw Fault("outputs of so many copies as heads have");
     for (const Head& head : heads) {
       const int width = head.options > 0 ? head.options : state_std ? 2 : 1;
-      if (head.copy >= stack || head.place + width > y.columns) {
+      if (head.copy >= stack || width > y.columns - head.place) {
         throw Fault("a head's numbers are beyond the outputs: column " +
                     std::to_string(head.place + width) + " of " + std::to_string(y.columns) +
                     ", copy " + std::to_string(head.copy) + " of " + std::to_string(stack));

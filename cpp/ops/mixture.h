@@ -62,6 +62,7 @@ inline void mix_backward(const Buffer& value, const Buffer& advantage, const Buf
   const Sizes s{advantage.members, advantage.copies, advantage.rows, 1};
   if (value) expect_all(value, "V", s);
   expect_all(out, "values", s);
+  if (out.gradients == nullptr) throw Fault("values without a gradient");
   emit(s.members, s.copies, [=](int p, int c) {
     static thread_local Room room;
     Wide* to_advantage = room(x.heads);

@@ -16,6 +16,7 @@ using Runs = std::vector<std::pair<int, int>>;
 // and then its bias; layers follow one another, and so do copies.
 class Network {
  public:
+  static constexpr int kMostWidth = 1 << 24;
   Network(std::vector<int> leaves, std::vector<int> widths, std::vector<Activation> activations,
           int members, int rows, int copies, std::vector<std::vector<Runs>> sees)
       : leaves_(std::move(leaves)),
@@ -27,12 +28,30 @@ class Network {
     if (leaves_.empty() || widths_.empty() || widths_.size() != activations_.size()) {
       throw Fault("a network needs inputs, layers, and an activation for each layer");
     }
+    for (const auto* sizes : {&leaves_, &widths_}) {
+      for (const int size : *sizes) {
+        if (size < 0 || size > kMostWidth) throw Fault("a network of such widths");
+      }
+    }
+    if (members < 1 || rows < 1 || copies < 1) throw Fault("a network of members, rows and copies");
     if (sees_.empty()) {
       for (const int width : leaves_) {
         sees_.emplace_back(static_cast<std::size_t>(copies), Runs{{0, width}});
       }
     }
     if (sees_.size() != leaves_.size()) throw Fault("what copies see, for each input");
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      if (sees_[i].size() != static_cast<std::size_t>(copies)) {
+        throw Fault("what each copy sees of an input");
+      }
+      for (const Runs& runs : sees_[i]) {
+        for (const auto& [first, count] : runs) {
+          if (first < 0 || count < 0 || count > leaves_[i] - first) {
+            throw Fault("a copy sees columns that its input does not have");
+          }
+        }
+      }
+    }
     for (std::size_t l = 0; l < widths_.size(); ++l) {
       layer_at_.push_back(copy_size_);
       copy_size_ += (inputs(l) + 1) * std::int64_t{padded(widths_[l])};
@@ -57,6 +76,9 @@ class Network {
     if (some.empty()) {
       for (int c = 0; c < copies; ++c) some.push_back(c);
     }
+    for (const int c : some) {
+      if (c < 0 || c >= copies) throw Fault("a copy that the network does not have");
+    }
     return some;
   }
   // Of the last layer only the first `columns` outputs are worked out; 0 is all.
@@ -73,6 +95,9 @@ class Network {
   static void backward(std::shared_ptr<Network> net, Buffers x, std::vector<int> copies,
                        bool weights, bool add) {
     net->check(x);
+    if (weights && net->parameters_.gradients == nullptr) {
+      throw Fault("parameters without room for a gradient");
+    }
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (net->last_.empty() || !x[i].is(net->last_[i])) {
         throw Fault("backward of other inputs than those of the last forward");
@@ -163,7 +188,7 @@ class Network {
     for (std::size_t l = widths_.size(); l-- > 0;) {
       const int width = padded(widths_[l]), wide = padded(inputs(l));
       const float* w = parameters_.at(p) + parameter(c, l);
-      float* to = parameters_.gradient(p) + parameter(c, l);
+      float* to = weights ? parameters_.gradient(p) + parameter(c, l) : nullptr;
       if (weights) bias_gradient(slope, rows, width, to + std::int64_t{inputs(l)} * width);
       if (l > 0) {
         const Buffer& in = layers_[l - 1];
@@ -190,7 +215,7 @@ class Network {
           input_gradient(p, c, i, x[i], w, slope, width, x[i].copies == 1 ? add : add_always);
         }
         w += std::int64_t{leaves_[i]} * width;
-        to += std::int64_t{leaves_[i]} * width;
+        if (weights) to += std::int64_t{leaves_[i]} * width;
       }
     }
   }

@@ -15,7 +15,9 @@ inline int count_of(const std::vector<int>& groups, int heads) {
   const bool fits = heads > 0 && static_cast<int>(groups.size()) == heads &&
                     *std::min_element(groups.begin(), groups.end()) >= 0;
   if (!fits) throw Fault("a group for each head");
-  return *std::max_element(groups.begin(), groups.end()) + 1;
+  const int last = *std::max_element(groups.begin(), groups.end());
+  if (last >= heads) throw Fault("more groups than heads");
+  return last + 1;
 }
 
 // Logarithms of the ratios in n rows.

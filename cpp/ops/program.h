@@ -21,8 +21,18 @@ struct Step {
   std::function<void()> of_all;
 };
 
+class Program;
+// The program that is recording on this thread, if any.
+inline thread_local Program* recording = nullptr;
+
 class Program {
  public:
+  Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() {
+    if (recording == this) recording = nullptr;
+  }
   void add(Step step) {
     members_ = std::max(members_, step.members);
     has_python_ = has_python_ || step.of_all;
@@ -78,9 +88,6 @@ class Program {
   int pool_threads_ = 0;
   const std::function<void(int)>* job_ = nullptr;
 };
-
-// The program that is recording on this thread, if any.
-inline thread_local Program* recording = nullptr;
 
 template <class F>
 void emit(int members, F f) {

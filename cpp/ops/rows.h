@@ -1,6 +1,9 @@
 // Rows and numbers that minibatches are made of: gathering, drawing from a ring, uniform numbers.
 #pragma once
 
+#include <cstring>
+#include <limits>
+
 #include "core/rng.h"
 #include "ops/program.h"
 
@@ -10,35 +13,57 @@ inline void copy_row(const float* from, float* to, int columns) {
   std::memcpy(to, from, sizeof(float) * static_cast<std::size_t>(columns));
 }
 
+// A row by a number that is data: NaN where there is no such row.
+inline void copy_row(const Buffer& from, int p, int c, std::int32_t row, float* to) {
+  if (row >= 0 && row < from.rows) {
+    copy_row(from.row(p, c, row), to, from.columns);
+  } else {
+    std::fill_n(to, from.columns, std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
 // The next rows of each source, in a member's own order (whole numbers in the bits), from its
 // cursor on, which moves.
 inline void gather(const Buffers& sources, const Buffer& order, const Buffer& cursor,
                    const Buffers& batch) {
   if (sources.size() != batch.size() || batch.empty()) throw Fault("a batch is of each source");
+  const int members = order.members;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    expect_all(batch[i], "a batch", {members, 1, batch[0].rows, sources[i].columns});
+    expect_all(sources[i], "a source", {members, 1, sources[i].rows, batch[i].columns});
+  }
+  expect_all(order, "the order", {members, 1, 1, order.columns});
+  expect_all(cursor, "the cursor", {members, 1, 1, 1});
   emit(order.members, [=](int p) {
     const int rows = batch[0].rows;
     std::int32_t& at = *cursor.ints(p);
-    const std::int32_t* index = order.ints(p) + at;
+    const bool there = at >= 0 && at <= order.columns - rows;
+    const std::int32_t* index = order.ints(p) + (there ? at : 0);
     for (std::size_t i = 0; i < sources.size(); ++i) {
       for (int b = 0; b < rows; ++b) {
-        copy_row(sources[i].row(p, 0, index[b]), batch[i].row(p, 0, b), batch[i].columns);
+        copy_row(sources[i], p, 0, there ? index[b] : -1, batch[i].row(p, 0, b));
       }
     }
-    at += rows;
+    if (there) at += rows;
   });
 }
 
 // Rows of x by a table of row numbers that is the same for all members, (1, 1, 1, n) in the bits.
 inline void take(const Buffer& x, const Buffer& index, const Buffer& out) {
+  expect(x, "x", {out.members, out.copies, x.rows, out.columns});
+  expect_all(x, "x", {x.members, x.copies, x.rows, out.columns});
+  expect_all(index, "rows", {1, 1, 1, index.columns});
+  if (index.columns < out.rows) throw Fault("a row number for each row");
   emit(out.members, out.copies, [=](int p, int c) {
     for (int b = 0; b < out.rows; ++b) {
-      copy_row(x.row(p, c, index.ints(0)[b]), out.row(p, c, b), out.columns);
+      copy_row(x, p, c, index.ints(0)[b], out.row(p, c, b));
     }
   });
 }
 
 inline void copy(const Buffer& from, const Buffer& to) {
-  if (from.rows != to.rows || from.columns != to.columns || from.members != to.members) {
+  if (from.rows != to.rows || from.columns != to.columns || from.members != to.members ||
+      (from.copies != 1 && from.copies != to.copies)) {
     throw Fault("a copy of other sizes");
   }
   emit(to.members, to.copies, [=](int p, int c) {
@@ -60,6 +85,8 @@ constexpr std::uint32_t kFirstStream = 16;
 inline void uniform(const Buffer& out, const Buffer& seeds, const Buffer& clock,
                     std::uint32_t stream) {
   if (out.pitch != out.columns || out.copies != 1) throw Fault("uniform numbers fill whole rows");
+  expect_long(seeds, "seeds", out.members);
+  expect_long(clock, "the clock", out.members);
   emit(out.members, [=](int p) {
     const auto seed = static_cast<std::uint64_t>(*seeds.longs(p));
     const auto step = static_cast<std::uint64_t>(*clock.longs(p));
@@ -98,12 +125,21 @@ inline void uniform(const Buffer& out, const Buffer& seeds, const Buffer& clock,
 }
 
 inline void advance(const Buffer& clock, std::int64_t steps) {
-  emit(clock.members, [=](int p) { *clock.longs(p) += steps; });
+  expect_long(clock, "the clock", clock.members);
+  emit(clock.members, [=](int p) {
+    auto& now = *clock.longs(p);
+    now = static_cast<std::int64_t>(static_cast<std::uint64_t>(now) +
+                                    static_cast<std::uint64_t>(steps));
+  });
 }
 
 // A permutation of the rows for each epoch, by the order of uniform numbers (members, epochs,
 // rows); it is laid out one epoch after another.
 inline void shuffle(const Buffer& numbers, const Buffer& order, const Buffer& cursor) {
+  const int epochs = numbers.rows;
+  expect_all(numbers, "numbers", {order.members, 1, epochs, order.columns / epochs});
+  expect_all(order, "the order", {order.members, 1, 1, epochs * numbers.columns});
+  expect_all(cursor, "the cursor", {order.members, 1, 1, 1});
   emit(order.members, [=](int p) {
     const int rows = numbers.columns;
     for (int e = 0; e < numbers.rows; ++e) {

@@ -1,10 +1,10 @@
-"""A million random calls of the compiled module: right ones, wrong ones, and in any order.
+"""A million random calls of the compiled modules: right ones, wrong ones, and in any order.
 
-Whatever is called, the module must answer or refuse: no crash, no error of another kind than those
+Whatever is called, they must answer or refuse: no crash, no error of another kind than those
 listed, nothing changed by what was refused. Under a sanitizer (`make sanitize`) no bad memory
 access or undefined behaviour either, and no memory kept.
 
-    python tests/fuzz/fuzz_core.py --calls 1000000 --core build/sanitize/address/_core.so
+    python tests/fuzz/fuzz_core.py --calls 1000000 --modules build/sanitize/address
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from fuzz_options import OptionMoves
+from fuzz_ops import OpMoves
 
-ALLOWED = (ValueError, TypeError, OverflowError)
+ALLOWED = (ValueError, TypeError, OverflowError, IndexError, MemoryError)
 """What a wrong call may raise; our own errors are ValueErrors."""
 
 NUMBERS = (-1, 0, 1, 2, 3, 5, 7, 10, 16, 17, 100, 1000, 10_000, 10**6, 2**31 - 1, 2**31, -(2**31),
@@ -40,27 +40,24 @@ MOST_NUMBERS = 20_000
 """Of observations in one environment."""
 
 
-def load_core(path: str | None) -> None:
-    """Makes `headwise._core` the module in that file, for instance one built with a sanitizer."""
-    if path is None:
-        return
-    (file,) = Path().glob(path) if "*" in path else [Path(path)]
-    loader = importlib.machinery.ExtensionFileLoader("headwise._core", str(file.resolve()))
-    spec = importlib.util.spec_from_loader("headwise._core", loader)
-    module = importlib.util.module_from_spec(spec)
+def compiled(name: str, folder: str | None):
+    """A compiled module of ours; that in a folder if one is given, as when a sanitizer is in it."""
+    if folder is None:
+        return importlib.import_module(f"headwise.{name}")
+    (file,) = Path(folder).glob(f"{name}.*so")
+    loader = importlib.machinery.ExtensionFileLoader(f"headwise.{name}", str(file.resolve()))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
-    import headwise
-
-    sys.modules["headwise._core"] = headwise._core = module
+    return module
 
 
-class Fuzzer(OptionMoves):
+class Fuzzer(OpMoves):
     """Calls made up from a random stream; the same seed makes the same calls."""
 
-    def __init__(self, seed: int, most_envs: int = 6) -> None:
-        from headwise import _core
-
-        self.core = _core
+    def __init__(self, seed: int, most_envs: int = 6, modules: str | None = None) -> None:
+        self.core = _core = compiled("_core", modules)
+        self.ops = compiled(f"_ops_{_core.best_isa()}", modules)
+        self.kept: list = []
         self.rng = np.random.default_rng(seed)
         self.environments = _core.environments()
         self.most_envs = most_envs
@@ -71,9 +68,10 @@ class Fuzzer(OptionMoves):
             (self.make, 6), (self.forget, 2), (self.attach, 3), (self.seed_slots, 5),
             (self.reset, 10), (self.step, 40), (self.step_units, 20), (self.snapshot, 4),
             (self.restore, 6), (self.state, 5), (self.set_state, 12), (self.ask, 3),
-            (self.functions, 3), (self.adam_step, 2), (self.mixtures, 2), (self.options_loss, 2),
-            (self.layers, 2), (self.replay_draw, 1), (self.draw_heads, 2), (self.embeddings, 2),
-            (self.branches, 2), (self.lesser_worth, 1),
+            (self.replay_draw, 2), (self.functions, 2), (self.buffers, 3), (self.policies, 6),
+            (self.head_values, 6), (self.values, 6), (self.policy_losses, 4), (self.rollouts, 3),
+            (self.mixtures, 2), (self.row_moves, 4), (self.adam, 2), (self.networks, 5),
+            (self.programs, 1),
         ]  # fmt: skip
         weights = np.array([weight for _, weight in self.moves], dtype=float)
         self.odds = np.cumsum(weights / weights.sum())
@@ -88,6 +86,7 @@ class Fuzzer(OptionMoves):
             except ALLOWED as error:
                 self.outcomes[f"{move.__name__}: {type(error).__name__}"] += 1
         self.envs.clear()
+        self.kept.clear()
 
     # --- choices ---
 
@@ -322,6 +321,21 @@ class Fuzzer(OptionMoves):
             assert before is None or held.env.snapshot() == before
             raise
 
+    def replay_draw(self) -> None:
+        members, rows, slots, width = (self.pick([1, 1, 2, 5, 0]) for _ in range(4))
+        batch, most = self.pick([0, 1, 20]), max(rows, 1)
+        cursors = [self.rng.integers(0, most, (members, slots)) for _ in range(2)]
+        if self.chance(0.1) and cursors[0].size:
+            self.pick(cursors).flat[0] = self.pick([-1, rows, rows + 1, 2**62, -(2**63)])
+        uniform = self.rng.random((members, batch, 2)).astype(np.float32)
+        if self.chance(0.1):
+            uniform = self.numbers(members, batch, 2)
+        self.core.replay_draw(
+            self.numbers(members, rows, slots, width), *cursors, uniform, self.numbers(members),
+            self.pick([0, width - 1, width, 2**40]), self.numbers(members, batch, width),
+            self.numbers(members, batch + (not self.rng.integers(50))),
+        )  # fmt: skip
+
     def ask(self) -> None:
         env = self.held().env
         low, high = np.array(env.obs_low), np.array(env.obs_high)
@@ -379,15 +393,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--core", help="the compiled module to load; a pattern may be given")
+    parser.add_argument("--modules", help="the folder of the compiled modules, if not the package")
     options = parser.parse_args()
-    load_core(options.core)
     start, done = time.perf_counter(), 0
     total: Counter[str] = Counter()
     in_use: list[int] = []
     while done < options.calls:
         calls = min(CHUNK, options.calls - done)
-        fuzzer = Fuzzer(options.seed + done)
+        fuzzer = Fuzzer(options.seed + done, modules=options.modules)
         fuzzer.run(calls)
         total += fuzzer.outcomes
         done += calls

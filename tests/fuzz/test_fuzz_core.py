@@ -15,6 +15,10 @@ def test_random_calls_are_answered_or_refused(seed):
                  "set_state"):  # fmt: skip
         assert outcomes[f"{call}: fine"] > 50, call
         assert outcomes[f"{call}: EnvError"] + outcomes[f"{call}: TypeError"] > 5, call
+    for call in ("buffers", "policies", "head_values", "values", "policy_losses", "rollouts",
+                 "mixtures", "row_moves", "adam", "networks"):  # fmt: skip
+        assert outcomes[f"{call}: fine"] > 50, call
+        assert outcomes[f"{call}: ValueError"] + outcomes[f"{call}: TypeError"] > 5, call
 
 
 def test_the_same_seed_makes_the_same_calls():

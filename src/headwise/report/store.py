@@ -106,7 +106,7 @@ class RunRecord:
 
     @property
     def made(self) -> str:
-        """What may change a result though no configuration says so; the first engine goes unsaid."""
+        """What may change a result though no configuration says so; engine 1 goes unsaid."""
         engine = f"engine {self.engine}" if self.engine != FIRST_ENGINE else ""
         return " ".join(part for part in (self.device, self.products, engine) if part)
 
