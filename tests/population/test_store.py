@@ -109,3 +109,20 @@ def test_rows_and_back():
         store.load_rows(rows[:2])
     with pytest.raises(ConfigError, match="do not fit the network"):
         store.load_rows(rows[:, 1:])
+
+
+def test_orthogonal_values_are_the_same_on_any_number_of_threads():
+    def rows(threads):
+        torch.set_num_threads(threads)
+        net = Network([24], [Layer(40, "tanh", 1.0), Layer(96, None, 1.0)], 3, 1)
+        found = Store(Keys([3, 1, 4]), [net]).rows()
+        assert torch.get_num_threads() == threads
+        return found.clone()
+
+    before = torch.get_num_threads()
+    try:
+        one, *more = (rows(threads) for threads in (1, 2, 3))
+    finally:
+        torch.set_num_threads(before)
+    assert one.std() > 0.05
+    assert all(torch.equal(other, one) for other in more)

@@ -201,6 +201,11 @@ def seeds_of(keys: Keys) -> Buffer:
 def _orthogonal(rows: Tensor) -> Tensor:
     """The orthogonal factor of each matrix (..., in, out), with the signs that make it uniform."""
     tall = rows if rows.shape[-2] >= rows.shape[-1] else rows.transpose(-1, -2)
-    factors = torch.linalg.qr(tall)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # several would sum in another order
+    try:
+        factors = torch.linalg.qr(tall)
+    finally:
+        torch.set_num_threads(threads)
     q: Tensor = factors.Q * torch.diagonal(factors.R, dim1=-2, dim2=-1).sign().unsqueeze(-2)
     return q if rows.shape[-2] >= rows.shape[-1] else q.transpose(-1, -2)
