@@ -127,8 +127,9 @@ void bind_network(nb::module_& m) {
           "leaves"_a, "widths"_a, "activations"_a, "members"_a, "rows"_a, "copies"_a, "sees"_a)
       .def("layer", &Network::layer)
       .def("place", &Network::place)
-      .def("forward", &Network::forward, "x"_a, "copies"_a, "columns"_a)
-      .def("backward", &Network::backward, "x"_a, "copies"_a, "weights"_a, "add"_a);
+      .def("forward", &Network::forward, "x"_a, "copies"_a, "columns"_a, "rounds"_a)
+      .def("backward", &Network::backward, "x"_a, "copies"_a, "weights"_a, "add"_a, "rounds"_a);
+  m.def("has_bf16", &has_bf16);
 }
 
 void bind_rows(nb::module_& m) {

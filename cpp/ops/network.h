@@ -1,6 +1,7 @@
 // A perceptron of every member: products, biases and activations, forward and back.
 #pragma once
 
+#include "ops/layer.h"
 #include "ops/program.h"
 
 namespace headwise::ops {
@@ -82,19 +83,23 @@ class Network {
     return some;
   }
   // Of the last layer only the first `columns` outputs are worked out; 0 is all.
-  static void forward(std::shared_ptr<Network> net, Buffers x, std::vector<int> copies,
-                      int columns) {
+  // Factors are rounded to bfloat16 where that is asked for.
+  static void forward(std::shared_ptr<Network> net, Buffers x, std::vector<int> copies, int columns,
+                      bool rounds) {
     net->check(x);
+    net->check(rounds);
     net->last_ = x;
-    emit(net->members_, [net, x, columns, copies = chosen(std::move(copies), net->copies_)](int p) {
-      for (const int c : copies) net->run(p, c, x, columns);
-    });
+    emit(net->members_,
+         [net, x, columns, rounds, copies = chosen(std::move(copies), net->copies_)](int p) {
+           for (const int c : copies) net->run(p, c, x, columns, rounds);
+         });
   }
   // Gradients of parameters, unless they are held constant, and of the inputs that have room for
   // one: written by the first copy unless they are to be added to, added up over copies.
   static void backward(std::shared_ptr<Network> net, Buffers x, std::vector<int> copies,
-                       bool weights, bool add) {
+                       bool weights, bool add, bool rounds) {
     net->check(x);
+    net->check(rounds);
     if (weights && net->parameters_.gradients == nullptr) {
       throw Fault("parameters without room for a gradient");
     }
@@ -104,9 +109,9 @@ class Network {
       }
     }
     emit(net->members_,
-         [net, x, copies = chosen(std::move(copies), net->copies_), weights, add](int p) {
+         [net, x, copies = chosen(std::move(copies), net->copies_), weights, add, rounds](int p) {
            for (std::size_t k = 0; k < copies.size(); ++k) {
-             net->run_back(p, copies[k], x, weights, add || k > 0, add);
+             net->run_back(p, copies[k], x, weights, add || k > 0, add, rounds);
            }
          });
   }
@@ -135,11 +140,14 @@ class Network {
       }
     }
   }
+  static void check(bool rounds) {
+    if (rounds && !has_bf16()) throw Fault("this processor has no products in bfloat16");
+  }
   [[nodiscard]] std::int64_t parameter(int c, std::size_t l) const {
     return c * copy_size_ + layer_at_[l];
   }
 
-  void run(int p, int c, const Buffers& x, int columns) const {
+  void run(int p, int c, const Buffers& x, int columns, bool rounds) const {
     const int rows = x[0].rows;
     for (std::size_t l = 0; l < widths_.size(); ++l) {
       const int width = padded(widths_[l]);
@@ -150,14 +158,15 @@ class Network {
       float* out = layers_[l].at(p, c);
       if (l > 0) {
         const Buffer& in = layers_[l - 1];
-        multiply({in.at(p, c), in.pitch, 1, weights, width, out, width, rows, wanted, inputs(l),
-                  Start::kBias, bias});
+        Layer(rows, inputs(l), widths_[l], rounds)
+            .forward(in.at(p, c), in.pitch, weights, bias, Start::kBias, out, wanted);
       } else {
         Start start = Start::kBias;
         for (std::size_t i = 0; i < x.size(); ++i) {
           for (const auto& [first, count] : sees_[i][static_cast<std::size_t>(c)]) {
-            multiply({x[i].at(p, c) + first, x[i].pitch, 1, weights + std::int64_t{first} * width,
-                      width, out, width, rows, wanted, count, start, bias});
+            Layer(rows, count, widths_[l], rounds)
+                .forward(x[i].at(p, c) + first, x[i].pitch, weights + std::int64_t{first} * width,
+                         bias, start, out, wanted);
             start = Start::kAdd;
           }
           weights += std::int64_t{leaves_[i]} * width;
@@ -173,8 +182,9 @@ class Network {
     }
   }
 
-  void run_back(int p, int c, const Buffers& x, bool weights, bool add, bool add_always) const {
-    static thread_local std::vector<float> spare[2], flipped;
+  void run_back(int p, int c, const Buffers& x, bool weights, bool add, bool add_always,
+                bool rounds) const {
+    static thread_local std::vector<float> spare[2];
     const int rows = x[0].rows;
     const Buffer& last = layers_.back();
     const float* slope = last.gradient(p, c);
@@ -192,13 +202,10 @@ class Network {
       if (weights) bias_gradient(slope, rows, width, to + std::int64_t{inputs(l)} * width);
       if (l > 0) {
         const Buffer& in = layers_[l - 1];
-        if (weights) {
-          multiply({in.at(p, c), 1, in.pitch, slope, width, to, width, inputs(l), width, rows});
-        }
-        float* turned = room(flipped, std::int64_t{width} * wide);
-        transpose(w, width, inputs(l), widths_[l], turned);
+        const Layer layer(rows, inputs(l), widths_[l], rounds);
+        if (weights) layer.weight_gradient(in.at(p, c), in.pitch, slope, to);
         float* before = room(spare[l & 1], std::int64_t{rows} * wide);
-        multiply({slope, width, 1, turned, wide, before, wide, rows, wide, widths_[l]});
+        layer.input_gradient(slope, w, before);
         chain(activations_[l - 1], before, in.at(p, c), std::int64_t{rows} * wide);
         slope = before;
         continue;
@@ -207,12 +214,12 @@ class Network {
         for (const auto& [first, count] : sees_[i][static_cast<std::size_t>(c)]) {
           const std::int64_t at = std::int64_t{first} * width;
           if (weights) {
-            multiply({x[i].at(p, c) + first, 1, x[i].pitch, slope, width, to + at, width, count,
-                      width, rows});
+            Layer(rows, count, widths_[l], rounds)
+                .weight_gradient(x[i].at(p, c) + first, x[i].pitch, slope, to + at);
           }
         }
         if (x[i].gradients != nullptr) {
-          input_gradient(p, c, i, x[i], w, slope, width, x[i].copies == 1 ? add : add_always);
+          input_gradient(p, c, i, x[i], w, slope, x[i].copies == 1 ? add : add_always, rounds);
         }
         w += std::int64_t{leaves_[i]} * width;
         if (weights) to += std::int64_t{leaves_[i]} * width;
@@ -223,29 +230,24 @@ class Network {
   // What a copy does not see has no gradient of it. Inputs may be narrower than whole groups, so
   // they are worked out beside them.
   void input_gradient(int p, int c, std::size_t i, const Buffer& x, const float* w,
-                      const float* slope, int width, bool add) const {
-    static thread_local std::vector<float> flipped, beside;
+                      const float* slope, bool add, bool rounds) const {
+    static thread_local std::vector<float> beside;
+    const int width = padded(widths_[0]);
     float* to = x.gradient(p, c);
     if (!add) {
       for (int b = 0; b < x.rows; ++b) std::fill_n(to + b * x.pitch, x.columns, 0.0f);
     }
     for (const auto& [first, count] : sees_[i][static_cast<std::size_t>(c)]) {
       const int wide = padded(count);
-      float* turned = room(flipped, std::int64_t{width} * wide);
-      transpose(w + std::int64_t{first} * width, width, count, widths_[0], turned);
       float* found = room(beside, std::int64_t{x.rows} * wide);
-      multiply({slope, width, 1, turned, wide, found, wide, x.rows, wide, widths_[0]});
+      Layer(x.rows, count, widths_[0], rounds)
+          .input_gradient(slope, w + std::int64_t{first} * width, found);
       for (int b = 0; b < x.rows; ++b) {
         for (int k = 0; k < count; ++k) to[b * x.pitch + first + k] += found[b * wide + k];
       }
     }
   }
 
-  static float* room(std::vector<float>& space, std::int64_t size) {
-    const auto needed = static_cast<std::size_t>(size + kWide);
-    if (space.size() < needed) space.resize(needed);
-    return space.data();
-  }
   static void bias_gradient(const float* slope, int rows, int width, float* to) {
     for (int k = 0; k < width; k += kWide) {
       Wide total(0.0f);

@@ -19,6 +19,10 @@ constexpr int kTall = 6;
 
 enum class Start { kZero, kBias, kAdd };
 
+// What is multiplied: float32 numbers, or pairs of bfloat16 numbers side by side along the inner
+// dimension, each pair in the bits of a float32.
+enum class Numbers { kFloat32, kBf16Pairs };
+
 // C (rows, columns) = A B, or the bias or C itself plus it. A's element (m, k) is at
 // a[m * a_row + k * a_step]; B (inner, columns) has rows b_row apart; columns are whole groups.
 struct Product {
@@ -33,7 +37,19 @@ struct Product {
   const float* bias = nullptr;
 };
 
-template <int kRows, int kVecs>
+// Both products of pairs added to a sum, where the build and the processor have the instruction. It
+// is used nowhere but here and where numbers are packed, so one build serves both kinds of machine.
+#if defined(__AVX512BF16__)
+HEADWISE_INLINE Vec dot(Vec a, Vec b, Vec sum) {
+  return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+}
+inline bool has_bf16() { return __builtin_cpu_supports("avx512bf16") != 0; }
+#else
+HEADWISE_INLINE Vec dot(Vec, Vec, Vec sum) { return sum; }
+inline bool has_bf16() { return false; }
+#endif
+
+template <int kRows, int kVecs, Numbers kNumbers>
 inline void tile(const Product& x, const float* a, const float* b, float* c, const float* bias) {
   Vec sums[kRows][kVecs];
 #pragma GCC unroll 16
@@ -51,9 +67,12 @@ inline void tile(const Product& x, const float* a, const float* b, float* c, con
     for (int j = 0; j < kVecs; ++j) row[j] = load_vec(b + k * x.b_row + kLanes * j);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const Vec left = vec_of(a[i * x.a_row + k * x.a_step]);
+      const Vec left = every(a + i * x.a_row + k * x.a_step);
 #pragma GCC unroll 2
-      for (int j = 0; j < kVecs; ++j) sums[i][j] = fma(left, row[j], sums[i][j]);
+      for (int j = 0; j < kVecs; ++j) {
+        if constexpr (kNumbers == Numbers::kFloat32) sums[i][j] = fma(left, row[j], sums[i][j]);
+        if constexpr (kNumbers == Numbers::kBf16Pairs) sums[i][j] = dot(left, row[j], sums[i][j]);
+      }
     }
   }
 #pragma GCC unroll 16
@@ -64,21 +83,24 @@ inline void tile(const Product& x, const float* a, const float* b, float* c, con
 }
 
 // The tiles of some columns, from `row` on; fewer rows than a tile has go by smaller ones.
-template <int kRows, int kVecs>
+template <Numbers kNumbers, int kRows, int kVecs>
 inline void tiles(const Product& x, int row, int column) {
   for (; row + kRows <= x.rows; row += kRows) {
-    tile<kRows, kVecs>(x, x.a + row * x.a_row, x.b + column, x.c + row * x.c_row + column,
-                       x.bias == nullptr ? nullptr : x.bias + column);
+    tile<kRows, kVecs, kNumbers>(x, x.a + row * x.a_row, x.b + column, x.c + row * x.c_row + column,
+                                 x.bias == nullptr ? nullptr : x.bias + column);
   }
   if constexpr (kRows > 1) {
-    if (row < x.rows) tiles<kRows / 2, kVecs>(x, row, column);
+    if (row < x.rows) tiles<kNumbers, kRows / 2, kVecs>(x, row, column);
   }
 }
 
+template <Numbers kNumbers = Numbers::kFloat32>
 inline void multiply(const Product& x) {
   int column = 0;
-  for (; column + 2 * kLanes <= x.columns; column += 2 * kLanes) tiles<kTall, 2>(x, 0, column);
-  for (; column < x.columns; column += kLanes) tiles<kTall, 1>(x, 0, column);
+  for (; column + 2 * kLanes <= x.columns; column += 2 * kLanes) {
+    tiles<kNumbers, kTall, 2>(x, 0, column);
+  }
+  for (; column < x.columns; column += kLanes) tiles<kNumbers, kTall, 1>(x, 0, column);
 }
 
 // ---- transposes ----------------------------------------------------------------------------

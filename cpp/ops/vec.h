@@ -34,11 +34,16 @@ constexpr int kParts = kWide / kLanes;
 
 using Vec = float __attribute__((vector_size(4 * kLanes)));
 using IntVec = std::int32_t __attribute__((vector_size(4 * kLanes)));
+using LooseInt = std::int32_t __attribute__((may_alias));
 using LooseVec = float __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
 HEADWISE_INLINE Vec load_vec(const float* p) { return *reinterpret_cast<const LooseVec*>(p); }
 HEADWISE_INLINE void store_vec(float* p, Vec x) { *reinterpret_cast<LooseVec*>(p) = x; }
 HEADWISE_INLINE Vec vec_of(float x) { return Vec{} + x; }
+// The number at a place in all lanes, whatever its bits mean.
+HEADWISE_INLINE Vec every(const float* p) {
+  return std::bit_cast<Vec>(IntVec{} + *reinterpret_cast<const LooseInt*>(p));
+}
 
 // a * b + c, rounded once.
 #if defined(__AVX512F__)

@@ -25,4 +25,4 @@ def triton(name: str) -> Any:
 
 def has_bf16() -> bool:
     """Whether this processor multiplies matrices in bfloat16, and the build knows how."""
-    return False
+    return bool(core.has_bf16())

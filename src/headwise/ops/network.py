@@ -14,6 +14,7 @@ from headwise.ops.buffers import Buffer, Trace, check_sizes
 from headwise.ops.core import core
 from headwise.ops.functions import elu
 from headwise.ops.operation import emit
+from headwise.ops.program import rounds_products
 
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
 
@@ -143,7 +144,7 @@ class Network:
         """
         self._seen = list(x)
         if self._is_compiled:
-            self._core.forward([leaf.core for leaf in x], list(copies), columns)
+            self._core.forward([leaf.core for leaf in x], list(copies), columns, rounds_products())
         else:
             emit(lambda: self._define(x, tuple(copies)))
         return self.rows(x[0].num_rows)
@@ -167,7 +168,8 @@ class Network:
         if len(x) != len(self._seen) or any(a is not b for a, b in zip(x, self._seen, strict=True)):
             raise ValueError("backward of other inputs than those of the last forward")
         if self._is_compiled:
-            self._core.backward([leaf.core for leaf in x], list(copies), weights, add)
+            cores, rounds = [leaf.core for leaf in x], rounds_products()
+            self._core.backward(cores, list(copies), weights, add, rounds)
         else:
             emit(lambda: self._autograd(x, tuple(copies), weights=weights, add=add))
 

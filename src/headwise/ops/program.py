@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import torch
 
 from headwise.ops.buffers import Trace
-from headwise.ops.core import CoreProgram, core
+from headwise.ops.core import CoreProgram, core, has_bf16
 
 T = TypeVar("T")
 
@@ -19,11 +19,17 @@ WARM_UP = 2
 """Runs on a GPU before the capture; libraries set themselves up in them. They count like others."""
 
 
+def rounds_products() -> bool:
+    """Whether networks on the CPU round factors to bfloat16: where torch says so and it can be."""
+    return torch.get_float32_matmul_precision() == "medium" and has_bf16()
+
+
 class Recorded:
     """Operations that are done many times, in the same order on the same buffers.
 
     Whatever changes from one time to the next must be in buffers: numbers that Python knows are
-    those of the first time. What runs while somebody else captures is a part of that.
+    those of the first time; only how products are rounded is asked again. What runs while somebody
+    else captures is a part of that.
 
     Args:
         body: Does it once.
@@ -38,6 +44,7 @@ class Recorded:
         kind = torch.device(device).type if records else None
         self._on_cpu = kind == "cpu"
         self._program: CoreProgram | None = None
+        self._rounds = False
         self._graphs = Graphs(lambda times: body()) if kind == "cuda" else None
 
     def __call__(self, times: int = 1, threads: int = 1) -> None:
@@ -52,7 +59,9 @@ class Recorded:
                 self._body()
 
     def _by_program(self, times: int, threads: int) -> None:
-        if times > 0 and self._program is None:
+        rounds = rounds_products()
+        if times > 0 and (self._program is None or self._rounds is not rounds):
+            self._rounds = rounds
             program = core.Program()
             with program:
                 self._body()
