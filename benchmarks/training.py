@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from headwise.population.bf16 import has_bf16
+
 from benchmarks.machine import description
 from benchmarks.peer import Peer
 from benchmarks.results import renew, table
 from benchmarks.timing import Meter, race
-from headwise.population.bf16 import has_bf16
 from headwise.training.products import Products
 
 STEPS = 100_352  # of a run of the decoupler study: 49 rollouts
