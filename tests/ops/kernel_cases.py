@@ -1,0 +1,182 @@
+"""Triton kernels against what they stand for: in the interpreter on a CPU, compiled on a GPU."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+from operation_cases import Case, define, expected, slopes_of
+from torch import Tensor
+
+from headwise.algorithms.base import Acted, ReplayBatch
+from headwise.ops.adam import adam_step
+from headwise.ops.buffers import Buffer
+from headwise.ops.operation import Operation
+from headwise.ops.philox import tensor_uniforms
+from headwise.population import Keys, Stream
+from headwise.training.replay import Replay
+from headwise.training.transition import Transition
+
+ERROR = 1e-5
+SEEDS = (3, 2**63 + 5, 11)
+CLOCKS = (0, 9, 2**32 + 1)
+STEPS = list(itertools.product([0.0, 0.05], [False, True], [40, 700]))
+"""Of Adam: the maximum gradient norm, whether something follows, and how many numbers there are."""
+
+
+def check_operation(operation: Operation, case: Case, device: str) -> None:
+    """Numbers and gradients of an operation's kernels, against the definition in float64."""
+    found, (outputs, gradients) = define(operation, case), expected(operation, case)
+    inputs = [
+        None if x is None else _buffer(x, device, learns=i in case.learns)
+        for i, x in enumerate(case.inputs)
+    ]
+    made = [_buffer(torch.full_like(y, torch.nan), device, learns=bool(case.learns)) for y in found]
+    for y, slope in zip(made, slopes_of(found), strict=True):
+        if y.has_gradient:
+            y.gradient.copy_(slope)
+    operation._kernels(operation.name)(*inputs, *made, **case.settings)
+    for y, wanted in zip(made, outputs, strict=True):
+        _assert_close(y.tensor, wanted, "what comes out")
+    if case.learns:
+        operation._kernels(f"{operation.name}_backward")(*inputs, *made, **case.settings)
+        learned = [x for x in inputs if x is not None and x.has_gradient]
+        for x, wanted in zip(learned, gradients, strict=True):
+            _assert_close(x.gradient, wanted, "a gradient")
+
+
+def _buffer(x: Tensor, device: str, *, learns: bool) -> Buffer:
+    """Columns of something wider, beside which nobody may read."""
+    members, copies, rows, width = x.shape
+    wide = Buffer(members, rows, width + 4, copies=copies, gradient=learns, device=device)
+    wide.tensor.fill_(torch.nan)
+    own = wide.columns(2, width)
+    own.tensor.copy_(x)
+    return own
+
+
+def _assert_close(found: Tensor, wanted: Tensor, name: str) -> None:
+    one, other = (x.detach().cpu().double().flatten(1) for x in (found, wanted))
+    error = (one - other).abs().amax(-1) / other.abs().amax(-1).clamp_min(1e-3)
+    assert (error < ERROR).all(), f"{name} is off by {error.tolist()}"
+
+
+# --- Adam -----------------------------------------------------------------------------------------
+
+
+class Stepped:
+    """Adam's buffers after some steps, one member of which diverges in the fourth."""
+
+    def __init__(self, device: str, max_norm: float, size: int, *, follows: bool) -> None:
+        new = torch.Generator().manual_seed(2)
+
+        def made(columns: int = 1, *, gradient: bool = False) -> Buffer:
+            return Buffer(3, 1, columns, gradient=gradient, device=device)
+
+        self.values, self.mean, self.square = made(size, gradient=True), made(size), made(size)
+        self.follower, self.count = made(size), made(2)
+        self.rate, self.alive, self.norm = made(), made(), made()
+        for x in (self.values, self.follower):
+            x.tensor.copy_(torch.randn(x.tensor.shape, generator=new))
+        self.rate.tensor.copy_(torch.tensor([1e-2, 1e-3, 1e-1]).view(3, 1, 1, 1))
+        self.alive.tensor.fill_(1.0)
+        self.settings: dict[str, Any] = {
+            "betas": (0.9, 0.999), "eps": 1e-8, "max_norm": max_norm,
+            "follower": self.follower if follows else None, "tau": 0.1,
+        }  # fmt: skip
+        self._new, self._follows = new, follows
+
+    def run(self, kernels: Any = adam_step) -> dict[str, Tensor]:
+        """Five steps by the public operation, or by kernels."""
+        for k in range(5):
+            slope = torch.randn(self.values.tensor.shape, generator=self._new)
+            if k == 3:
+                slope[1, ..., 7] = torch.nan
+            self.values.gradient.copy_(slope)
+            kernels(
+                self.values, self.mean, self.square, self.count, self.rate, self.alive, self.norm,
+                **self.settings,
+            )  # fmt: skip
+        names = ("values", "mean", "square", "follower", "alive")
+        found = {name: getattr(self, name).tensor.cpu().clone() for name in names}
+        return found | {"count": self.count.longs.cpu().clone()}
+
+
+def check_adam(device: str, kernels: Any, max_norm: float, size: int, *, follows: bool) -> None:
+    """Adam by kernels, against the compiled module."""
+    wanted = Stepped("cpu", max_norm, size, follows=follows).run()
+    found = Stepped(device, max_norm, size, follows=follows).run(kernels)
+    assert wanted["alive"].flatten().tolist() == [1.0, 0.0, 1.0]
+    for name, x in wanted.items():
+        torch.testing.assert_close(found[name], x, rtol=2e-5, atol=1e-6, msg=name)
+
+
+# --- chance ---------------------------------------------------------------------------------------
+
+
+def check_uniforms(device: str, fill: Any) -> None:
+    """The same words as the definition's and the compiled module's, for every clock at once."""
+    keys = Keys(SEEDS)
+    seeds, clocks = keys.bits.view(-1, 1, 1, 1), torch.tensor(CLOCKS).view(-1, 1, 1, 1)
+    for rows, width in ((1, 1), (5, 3), (40, 77)):
+        out = torch.full((3, 1, rows, width), torch.nan, device=device)
+        fill(out, seeds.to(device), clocks.to(device), 16 + Stream.ACT)
+        size = rows * width
+        defined = tensor_uniforms(seeds.flatten(), clocks.flatten(), size, Stream.ACT)
+        assert torch.equal(out.cpu().view(3, -1), defined)
+        for member, clock in enumerate(CLOCKS):
+            compiled = keys.uniform(Stream.ACT, clock, (rows, width))[member]
+            assert torch.equal(out[member, 0].cpu(), compiled)
+
+
+# --- replay ---------------------------------------------------------------------------------------
+
+
+class ByKernels(Replay):
+    """A replay that takes in and draws by kernels wherever it is."""
+
+    def write(self, step: Transition) -> None:
+        if not self._tensors:
+            self._allocate(step.parts())
+        self._write_kernel(step)
+
+    def sample(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
+        return self._draw_kernel(uniform, gamma)
+
+
+def check_replay(device: str) -> None:
+    """What kernels write to a ring that turns twice, and draw from it, on the way."""
+    new, gamma = torch.Generator().manual_seed(4), torch.tensor([0.9, 0.99])
+    plain, other = Replay(40, 4), ByKernels(40, 4)
+    for k in range(25):
+        step = _transition(new)
+        plain.add(step)
+        other.add(_moved(step, device))
+        if k in (0, 3, 24):
+            uniform = torch.rand(2, 37, 2, generator=new)
+            wanted = plain.sample(uniform, gamma)
+            found = other.sample(uniform.to(device), gamma.to(device))
+            for one, x in zip(found, wanted, strict=True):
+                assert x is None if one is None else torch.equal(one.cpu(), x)
+    known, kept = plain.state_dict(), other.state_dict()
+    for name in known.keys() - {"even"}:
+        assert torch.equal(kept[name].cpu(), known[name]), name
+
+
+def _transition(new: torch.Generator) -> Transition:
+    def numbers(*shape: int) -> Tensor:
+        return torch.randn(2, 4, *shape, generator=new)
+
+    def coins(share: float) -> Tensor:
+        return torch.rand(2, 4, generator=new) < share
+
+    return Transition(
+        obs=numbers(5), acted=Acted(numbers(3), {}), reward=numbers(), next_obs=numbers(5),
+        terminated=coins(0.3), truncated=coins(0.2), valid=coins(0.8),
+    )  # fmt: skip
+
+
+def _moved(step: Transition, device: str) -> Transition:
+    parts = {name: x.to(device) for name, x in step.parts().items()}
+    return Transition(acted=Acted(parts.pop("action"), {}), **parts)
