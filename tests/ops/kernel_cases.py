@@ -1,18 +1,26 @@
-"""Triton kernels against what they stand for: in the interpreter on a CPU, compiled on a GPU."""
+"""Triton kernels against what they stand for: in the interpreter on a CPU, compiled on a GPU.
+
+Run as a program, with TRITON_INTERPRET=1, it prints what was wrong with each, as JSON.
+"""
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import json
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
-from operation_cases import Case, define, expected, slopes_of
+from operation_cases import Case, define, every_case, expected, slopes_of
 from torch import Tensor
 
 from headwise.algorithms.base import Acted, ReplayBatch
 from headwise.ops.adam import adam_step
 from headwise.ops.buffers import Buffer
-from headwise.ops.operation import Operation
+from headwise.ops.operation import Operation, operations
 from headwise.ops.philox import tensor_uniforms
 from headwise.population import Keys, Stream
 from headwise.training.replay import Replay
@@ -21,8 +29,32 @@ from headwise.training.transition import Transition
 ERROR = 1e-5
 SEEDS = (3, 2**63 + 5, 11)
 CLOCKS = (0, 9, 2**32 + 1)
-STEPS = list(itertools.product([0.0, 0.05], [False, True], [40, 700]))
-"""Of Adam: the maximum gradient norm, whether something follows, and how many numbers there are."""
+
+
+def checks() -> dict[str, Callable[[str], None]]:
+    """What there is to check, by name; each is told the device."""
+    found: dict[str, Callable[[str], None]] = {
+        "uniform": check_uniforms,
+        "replay": check_replay,
+        "expm1": check_expm1,
+    }
+    for max_norm, follows, size in itertools.product([0.0, 0.05], [False, True], [40, 700]):
+        name = f"adam-{max_norm:g}-{'followed' if follows else 'alone'}-{size}"
+        found[name] = partial(check_adam, max_norm=max_norm, size=size, follows=follows)
+    for name, operation in operations.items():
+        if operation.triton is not None:
+            for k in range(len(every_case(name))):
+                found[f"{name}-{k}"] = partial(_check_case, name, k)
+    return found
+
+
+def kernels(module: str) -> Any:
+    """A file of kernels, where there is triton."""
+    return importlib.import_module(f"headwise.ops.triton.{module}")
+
+
+def _check_case(name: str, k: int, device: str) -> None:
+    check_operation(operations.get(name), every_case(name)[k], device)
 
 
 def check_operation(operation: Operation, case: Case, device: str) -> None:
@@ -87,14 +119,14 @@ class Stepped:
         }  # fmt: skip
         self._new, self._follows = new, follows
 
-    def run(self, kernels: Any = adam_step) -> dict[str, Tensor]:
+    def run(self, step: Any = adam_step) -> dict[str, Tensor]:
         """Five steps by the public operation, or by kernels."""
         for k in range(5):
             slope = torch.randn(self.values.tensor.shape, generator=self._new)
             if k == 3:
                 slope[1, ..., 7] = torch.nan
             self.values.gradient.copy_(slope)
-            kernels(
+            step(
                 self.values, self.mean, self.square, self.count, self.rate, self.alive, self.norm,
                 **self.settings,
             )  # fmt: skip
@@ -103,21 +135,22 @@ class Stepped:
         return found | {"count": self.count.longs.cpu().clone()}
 
 
-def check_adam(device: str, kernels: Any, max_norm: float, size: int, *, follows: bool) -> None:
+def check_adam(device: str, max_norm: float, size: int, *, follows: bool) -> None:
     """Adam by kernels, against the compiled module."""
     wanted = Stepped("cpu", max_norm, size, follows=follows).run()
-    found = Stepped(device, max_norm, size, follows=follows).run(kernels)
+    step = kernels("adam").adam_step
+    found = Stepped(device, max_norm, size, follows=follows).run(step)
     assert wanted["alive"].flatten().tolist() == [1.0, 0.0, 1.0]
     for name, x in wanted.items():
-        torch.testing.assert_close(found[name], x, rtol=2e-5, atol=1e-6, msg=name)
+        torch.testing.assert_close(found[name], x, rtol=2e-6, atol=5e-7, msg=name)
 
 
 # --- chance ---------------------------------------------------------------------------------------
 
 
-def check_uniforms(device: str, fill: Any) -> None:
+def check_uniforms(device: str) -> None:
     """The same words as the definition's and the compiled module's, for every clock at once."""
-    keys = Keys(SEEDS)
+    fill, keys = kernels("philox").fill_uniforms, Keys(SEEDS)
     seeds, clocks = keys.bits.view(-1, 1, 1, 1), torch.tensor(CLOCKS).view(-1, 1, 1, 1)
     for rows, width in ((1, 1), (5, 3), (40, 77)):
         out = torch.full((3, 1, rows, width), torch.nan, device=device)
@@ -180,3 +213,33 @@ def _transition(new: torch.Generator) -> Transition:
 def _moved(step: Transition, device: str) -> Transition:
     parts = {name: x.to(device) for name, x in step.parts().items()}
     return Transition(acted=Acted(parts.pop("action"), {}), **parts)
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def check_expm1(device: str) -> None:
+    """To a few units in the last place, also next to zero."""
+    from expm1_kernel import each
+
+    size = torch.logspace(-8.0, 1.9, 512)
+    x = torch.cat([-size, size])
+    y = torch.empty_like(x, device=device)
+    each[(1,)](x.to(device), y, BLOCK=len(x))
+    torch.testing.assert_close(y.cpu().double(), torch.expm1(x.double()), rtol=1e-6, atol=0.0)
+
+
+def troubles(device: str) -> Iterator[tuple[str, str | None]]:
+    """What was wrong with each kernel, None where nothing was."""
+    for name, check in checks().items():
+        try:
+            check(device)
+        except Exception:
+            yield name, traceback.format_exc()
+        else:
+            yield name, None
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    print(json.dumps(dict(troubles("cpu"))))

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from headwise.ops.buffers import Buffer
+from headwise.ops.triton.functions import expm1
 
 _BLOCK, _WARPS = 512, 2
 
@@ -28,7 +29,8 @@ def sum_squares(gradient, partial, count, stride, ticks, size, BLOCK: tl.constex
 @triton.jit
 def step(
     values, gradient, mean, square, follower, partial, count, learning_rate, alive, norm,
-    stride, ticks, ones, size, blocks, beta1, beta2, log_beta1, log_beta2, eps, max_norm, tau,
+    stride, ticks, ones, size, blocks, beta1, beta2, rest1, rest2, log_beta1, log_beta2, eps,
+    max_norm, tau,
     FOLLOWED: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
 ):  # fmt: skip
     """A step of each block; a member whose gradient is not finite is left as it is from then on."""
@@ -41,13 +43,13 @@ def step(
         tl.store(norm + member * ones, length)
         tl.store(alive + member * ones, lives)
     steps = tl.load(count + member * ticks).to(tl.float32)
-    correction1, correction2 = 1.0 - tl.exp(steps * log_beta1), 1.0 - tl.exp(steps * log_beta2)
+    correction1, correction2 = -expm1(steps * log_beta1), -expm1(steps * log_beta2)
     scale = tl.where((max_norm > 0.0) & (length > max_norm), max_norm / (length + 1e-6), 1.0)
     at, zero = block * BLOCK + tl.arange(0, BLOCK), tl.zeros((BLOCK,), dtype=tl.float32)
     moves, at = (at < size) & (zero + lives > 0.0), member * stride + at
     g = tl.load(gradient + at, mask=moves, other=0.0) * scale
-    m = beta1 * tl.load(mean + at, mask=moves, other=0.0) + (1.0 - beta1) * g
-    v = beta2 * tl.load(square + at, mask=moves, other=0.0) + (1.0 - beta2) * g * g
+    m = beta1 * tl.load(mean + at, mask=moves, other=0.0) + rest1 * g
+    v = beta2 * tl.load(square + at, mask=moves, other=0.0) + rest2 * g * g
     tl.store(mean + at, m, mask=moves)
     tl.store(square + at, v, mask=moves)
     size_of_step = tl.load(learning_rate + member * ones) / correction1
@@ -87,7 +89,7 @@ def adam_step(
         values if follower is None else follower.tensor, partial, count.longs,
         learning_rate.tensor, alive.tensor, norm.tensor, stride, ticks, norm.tensor.stride(0),
         size, blocks,
-        *betas, *(math.log(beta) for beta in betas), eps, max_norm, tau,
+        *betas, *(1.0 - beta for beta in betas), *map(math.log, betas), eps, max_norm, tau,
         FOLLOWED=follower is not None, BLOCK=_BLOCK, BLOCKS=1 << (blocks - 1).bit_length(),
         num_warps=_WARPS,
     )  # fmt: skip
