@@ -4,8 +4,7 @@ import logging
 import sys
 from pathlib import Path
 
-import pytest
-import torch
+from cuda_cells import need_gpu
 
 import headwise as hw
 from headwise.study import Options, Store, conduct
@@ -18,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import paper  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+need_gpu()
 
 
 def tiny(only):

@@ -1,14 +1,14 @@
 """Studies on the streams of a GPU: several populations at a time, their agents kept."""
 
 import numpy as np
-import pytest
 import torch
+from cuda_cells import need_gpu
 
 from headwise import Agent
 from headwise.study import Cell, Environment, Options, Store, Study, conduct, train
 from headwise.training.evaluate import Player
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+need_gpu()
 
 SMALL = {
     "ppo": {"rollout": 64, "minibatch": 32, "epochs": 1},
