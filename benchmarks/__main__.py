@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument(
         "--seconds", "--seconds-per-cell", type=float, help="how long a turn, or a cell, lasts"
     )
+    parser.add_argument("--ablate", action="store_true", help="gpu: what each Triton kernel gains")
     only = parser.add_argument_group("paper")
     only.add_argument("--device", default="cuda", help="where to train")
     only.add_argument("--cells", help="a pattern (`*`, `?`) of cells; RESULTS.md stays as it is")
@@ -53,6 +54,9 @@ def main() -> None:
     else:
         seconds, more = options.seconds or 1.0, {}
         words = [f"--rounds {options.rounds}", f"--seconds {seconds:g}"]
+        if options.what == "gpu":
+            more = {"ablate": options.ablate}
+            words += ["--ablate"] * options.ablate
     if options.peers:
         words.append("--peers peers/bin/python")
     command = f"python -m benchmarks {options.what} " + " ".join(words)

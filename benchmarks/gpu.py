@@ -12,6 +12,8 @@ import torch
 from benchmarks.machine import description
 from benchmarks.results import renew, table
 from headwise.algorithms import algorithms
+from headwise.algorithms.base import ReplayPlan
+from headwise.algorithms.ppo.learner import PPOLearner
 from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
@@ -52,6 +54,19 @@ def ready(cell: Cell, members: int) -> Loop:
     return loop
 
 
+def bundle(loop: Loop) -> int:
+    """Updates that a loop does in one call: what one graph holds."""
+    return 4 if isinstance(loop.algorithm.plan, ReplayPlan) else 1
+
+
+def parts(loop: Loop) -> int:
+    """Steps of the optimizer in such a call: updates, or PPO's minibatches."""
+    algorithm = loop.algorithm
+    if isinstance(algorithm, PPOLearner):
+        return algorithm.config.epochs * -(-algorithm.num_rows // algorithm.batch_size)
+    return bundle(loop)
+
+
 def microseconds(cell: Cell, members: int, populations: int) -> float:
     """Of one update (PPO: one minibatch) of one population, all of them working at once."""
     streams = [torch.cuda.Stream() for _ in range(populations)]
@@ -59,13 +74,11 @@ def microseconds(cell: Cell, members: int, populations: int) -> float:
     for stream in streams:
         with torch.cuda.stream(stream):
             loops.append(ready(cell, members))
-    bundle = 1 if cell.algorithm == "ppo" else 4
-    parts = 4 * 32 if cell.algorithm == "ppo" else bundle
 
     def round_of_updates() -> None:
         for stream, loop in zip(streams, loops, strict=True):
             with torch.cuda.stream(stream) if populations > 1 else nullcontext():
-                loop.learn(bundle)
+                loop.learn(bundle(loop))
 
     for _ in range(6):
         round_of_updates()
@@ -76,14 +89,20 @@ def microseconds(cell: Cell, members: int, populations: int) -> float:
             round_of_updates()
             rounds += 1
         torch.cuda.synchronize()
-    return (time.perf_counter() - start) / (rounds * populations * parts) * 1e6
+    return (time.perf_counter() - start) / (rounds * populations * parts(loops[0])) * 1e6
 
 
-def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
-    """Measures every cell and renews RESULTS.md."""
+def run(
+    peers: str | None, *, rounds: int, seconds: float, command: str, ablate: bool = False
+) -> str:
+    """Measures every cell and renews RESULTS.md; or what each kernel gains."""
     let_streams_run_apart()
     if not torch.cuda.is_available():
         return "There is no CUDA device to measure."
+    if ablate:
+        from benchmarks import gpu_ablation
+
+        return gpu_ablation.run(rounds=rounds, seconds=seconds, command=command)
     rows: list[list[str]] = []
     for precision in PRECISIONS:
         torch.set_float32_matmul_precision(precision)

@@ -10,7 +10,7 @@ import sys
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.gpu import CELLS, PRECISIONS, ready
+from benchmarks.gpu import CELLS, PRECISIONS, bundle, parts, ready
 
 ROUNDS = 2
 
@@ -25,21 +25,20 @@ def main() -> None:
     torch.set_float32_matmul_precision(next(iter(PRECISIONS)))
     cell, members = CELLS[names.index(sys.argv[1])], int(sys.argv[2])
     loop = ready(cell, members)
-    bundle = 1 if cell.algorithm == "ppo" else 4
-    parts = ROUNDS * (4 * 32 if cell.algorithm == "ppo" else bundle)
+    steps = ROUNDS * parts(loop)
     for _ in range(5):
-        loop.learn(bundle)
+        loop.learn(bundle(loop))
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CUDA]) as found:
         for _ in range(ROUNDS):
-            loop.learn(bundle)
+            loop.learn(bundle(loop))
         torch.cuda.synchronize()
     kernels = sorted(found.key_averages(), key=lambda kernel: -kernel.self_device_time_total)
-    total = sum(kernel.self_device_time_total for kernel in kernels) / parts
+    total = sum(kernel.self_device_time_total for kernel in kernels) / steps
     sys.stdout.write(f"{cell.name}, {members} members: {total:.0f} us an update\n")
     for kernel in kernels[:20]:
-        each = kernel.self_device_time_total / parts
-        sys.stdout.write(f"{each:8.1f} us {kernel.count / parts:6.2f} x  {kernel.key[:80]}\n")
+        each = kernel.self_device_time_total / steps
+        sys.stdout.write(f"{each:8.1f} us {kernel.count / steps:6.2f} x  {kernel.key[:80]}\n")
 
 
 if __name__ == "__main__":

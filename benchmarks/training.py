@@ -15,6 +15,7 @@ from benchmarks.machine import description
 from benchmarks.peer import Peer
 from benchmarks.results import renew, table
 from benchmarks.timing import Meter, race
+from headwise.ops.core import has_bf16
 from headwise.training.products import Products
 
 STEPS = 100_352  # of a run of the decoupler study: 49 rollouts
