@@ -666,7 +666,6 @@ class Played:
         windowed: Whether numbers are columns of something wider.
         added: Whether gradients are added to what is there.
         recorded: Whether it is what a program made that recorded it.
-        device: Where it plays.
     """
 
     def __init__(
@@ -678,9 +677,8 @@ class Played:
         windowed: bool = False,
         added: bool = False,
         recorded: bool = False,
-        device: str = "cpu",
     ) -> None:
-        self._members, self._windowed, self._device = list(members), windowed, device
+        self._members, self._windowed = list(members), windowed
         found = define(operation, case)
         self.inputs = [
             None if x is None else self._buffer(x, learns=i in case.learns)
@@ -716,13 +714,13 @@ class Played:
             program.run(1, 1)
         else:
             play()
-        self.numbers = [y.tensor.cpu().clone() for y in self.outputs]
-        self.gradients = [x.gradient.cpu().clone() for x in learned]
+        self.numbers = [y.tensor.clone() for y in self.outputs]
+        self.gradients = [x.gradient.clone() for x in learned]
 
     def _buffer(self, x: Tensor, *, learns: bool, value: float | None = None) -> Buffer:
         around = 2 * self._windowed
         shape = len(self._members), x.shape[2], x.shape[3] + 2 * around
-        wide = Buffer(*shape, copies=x.shape[1], gradient=learns, device=self._device)
+        wide = Buffer(*shape, copies=x.shape[1], gradient=learns)
         wide.tensor.fill_(float("nan"))  # nobody may read what is beside
         own = wide.columns(around, x.shape[3])
         own.tensor.copy_(x[self._members]) if value is None else own.tensor.fill_(value)
