@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from headwise.population.bf16 import has_bf16
 
 from benchmarks.machine import description
 from benchmarks.peer import Peer
