@@ -24,9 +24,7 @@ SPECS = {
 
 
 def learner_for(algorithm, factorization, spec, seeds=(0, 1)):
-    small = {"ppo": {"rollout": 8, "minibatch": 4, "epochs": 1}}.get(
-        algorithm, {"batch_size": 8}
-    )
+    small = {"ppo": {"rollout": 8, "minibatch": 4, "epochs": 1}}.get(algorithm, {"batch_size": 8})
     config = algorithms.get(algorithm)(hidden=(8,), **small)
     task = Task(
         spec=spec,

@@ -38,7 +38,11 @@ def build(algorithm, factorization, spec, **settings):
 
 REFUSED = {
     **{
-        (algorithm, "joint", view): "needs options, and some heads are Ranges.*Give a number of bins"
+        (
+            algorithm,
+            "joint",
+            view,
+        ): "needs options, and some heads are Ranges.*Give a number of bins"
         for algorithm in ("ppo", "sac")
         for view in ("hybrid", "continuous")
     },
@@ -98,7 +102,9 @@ def test_the_factorization_says_what_dqn_may_ask_of_it(monkeypatch):
     monkeypatch.setattr(kind, "soft_targets", False)
     monkeypatch.setattr(kind, "plain_value", Factorization.plain_value)
     for setting in ({"temperature": 0.1}, {"dueling": False}):
-        with pytest.raises(ConfigError, match=r"'vdn'.*one of independent, joint, shared\b(?!, vdn)"):
+        with pytest.raises(
+            ConfigError, match=r"'vdn'.*one of independent, joint, shared\b(?!, vdn)"
+        ):
             build("dqn", "vdn", DISCRETE, **setting)
         build("dqn", "shared", DISCRETE, **setting)
 
@@ -122,9 +128,13 @@ def test_qplex_has_its_own_mixer_for_dqn_alone(algorithm):
     build("dqn", own, DISCRETE)
 
 
-@pytest.mark.parametrize("order", [("b", "y", "a", "x"), ("x", "a", "y", "b"), ("a", "b", "x", "y")])
+@pytest.mark.parametrize(
+    "order", [("b", "y", "a", "x"), ("x", "a", "y", "b"), ("a", "b", "x", "y")]
+)
 def test_sac_refuses_an_order_that_chooses_options_before_numbers(order):
-    with pytest.raises(ConfigError, match=r"continuous heads before discrete ones.*Leave the order"):
+    with pytest.raises(
+        ConfigError, match=r"continuous heads before discrete ones.*Leave the order"
+    ):
         build("sac", AR(order=order), HYBRID)
     build("ppo", AR(order=order), HYBRID)
     learner = build("sac", AR(order=("y", "x", "b", "a")), HYBRID)

@@ -24,7 +24,6 @@ def all_actions(spec):
     return torch.cartesian_prod(*(torch.arange(float(n)) for n in spec.cardinalities))
 
 
-
 def test_numbers_and_options_are_each_others_inverse():
     joint = JointActions(DISCRETE, CPU)
     actions = all_actions(DISCRETE)

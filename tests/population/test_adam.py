@@ -54,7 +54,9 @@ def test_equals_torch_adam_member_by_member():
             copies[p][1].last_norm = norm
         adam.step()
         for p, (_, theirs) in enumerate(copies):
-            torch.testing.assert_close(adam.norm.tensor[p].squeeze(), theirs.last_norm, rtol=1e-4, atol=0)
+            torch.testing.assert_close(
+                adam.norm.tensor[p].squeeze(), theirs.last_norm, rtol=1e-4, atol=0
+            )
     for p, (parameter, _) in enumerate(copies):
         torch.testing.assert_close(store.parameters.tensor[p], parameter.data, atol=2e-6, rtol=0)
 
