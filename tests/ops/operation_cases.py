@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import network_cases
 import torch
 from torch import Tensor
 
@@ -774,8 +775,8 @@ def every_case(name: str) -> list[Case]:
 
 
 def digest() -> str:
-    """Of all that compiled ways make of all cases."""
-    found = hashlib.sha256()
+    """Of all that compiled ways make of all cases, and networks of theirs."""
+    found = hashlib.sha256(network_cases.digest().encode())
     for name, operation in operations.items():
         for case in every_case(name):
             played = Played(operation, case)

@@ -1,81 +1,14 @@
 """Perceptrons of every member against torch in float64, and that nothing crosses members.
 
-Run as a program it prints a digest of what the compiled way makes of all cases.
+That all instruction sets compute the same is in `test_operations.py`.
 """
-
-import hashlib
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+from network_cases import ROWS, SHAPES, Case
 
-from headwise.ops import Buffer, Layer, Network, Recorded
+from headwise.ops import Recorded
 from headwise.ops.network import definition, network
-from headwise.population import Keys, Store
-
-SHAPES = {  # leaves, layers, copies
-    "one layer": ((5,), (Layer(7),), 1),
-    "narrow": ((3,), (Layer(64, "relu"), Layer(1)), 1),
-    "odd": ((9, 2), (Layer(33, "tanh"), Layer(17, "elu"), Layer(5)), 1),
-    "wide": ((70,), (Layer(256, "relu"), Layer(130, "tanh"), Layer(23)), 1),
-    "copies": ((4, 3), (Layer(20, "elu"), Layer(6)), 3),
-}
-ROWS = (1, 37)
-
-
-class Case:
-    """A network with inputs, and what torch says of it in float64."""
-
-    def __init__(self, shape, rows, seeds=(0, 1, 2), sees=None):
-        leaves, layers, self.copies = SHAPES[shape]
-        self.net = Network(leaves, layers, len(seeds), max(rows, 40), copies=self.copies, sees=sees)
-        self.store = Store(Keys(seeds), [self.net])
-        numbers = [
-            torch.stack([torch.randn(rows, w, generator=torch.manual_seed(100 + s)) for s in seeds])
-            for w in leaves
-        ]
-        self.x = [Buffer(len(seeds), rows, w, gradient=True) for w in leaves]
-        for buffer, x in zip(self.x, numbers, strict=True):
-            buffer.tensor[:, 0] = x
-        slope = [
-            torch.randn(self.copies, rows, layers[-1].width, generator=torch.manual_seed(200 + s))
-            for s in seeds
-        ]
-        self.slope = torch.stack(slope)
-
-    def play(self, copies=(), *, weights=True, add=False):
-        rows = self.x[0].num_rows
-        y = self.net.forward(self.x, copies).tensor.clone()
-        self.net.rows(rows).gradient.copy_(self.slope)
-        self.net.backward(self.x, copies, weights=weights, add=add)
-        return y
-
-    def exact(self):
-        """Outputs and gradients by torch.nn.functional, layer after layer, member by member."""
-        flat = self.store.parameters.tensor.double().requires_grad_()
-        given = [x.tensor.double().requires_grad_() for x in self.x]
-        found = []
-        functions = {None: lambda x: x, "relu": torch.relu, "tanh": torch.tanh}
-        functions["elu"] = torch.nn.functional.elu
-        for p in range(flat.shape[0]):
-            own = []
-            for c in range(self.copies):
-                h = torch.cat([x[p, 0] for x in given], -1)
-                layers = zip(self.net.weights(flat), self.net.layers, strict=True)
-                for (weight, bias), layer in layers:
-                    h = torch.nn.functional.linear(h, weight[p, c].T, bias[p, c, 0])
-                    h = functions[layer.activation](h)
-                own.append(h)
-            found.append(torch.stack(own))
-        y = torch.stack(found)
-        gradients = torch.autograd.grad(y, [flat, *given], self.slope.double())
-        return y, gradients
-
-    def gradients(self):
-        return [self.store.parameters.gradient.clone(), *(x.gradient.clone() for x in self.x)]
 
 
 def assert_near(found, wanted, error=3e-6):
@@ -223,35 +156,9 @@ def test_what_is_not_a_number_stays_in_its_member_and_row():
     assert gradient.tolist() == [False, True, False]
 
 
-def test_all_instruction_sets_compute_the_same():
-    digests = set()
-    for isa in ("avx512", "avx2", "baseline"):
-        environment = os.environ | {"HEADWISE_ISA": isa, "OMP_NUM_THREADS": "1"}
-        program = [sys.executable, str(Path(__file__))]
-        played = subprocess.run(program, env=environment, check=True, capture_output=True)
-        digests.add(played.stdout)
-    assert len(digests) == 1
-    assert len(digests.pop()) > 60
-
-
-def digest():
-    found = hashlib.sha256()
-    for shape in SHAPES:
-        for rows in ROWS:
-            case = Case(shape, rows)
-            for x in (case.play(), *case.gradients()):
-                found.update(x.contiguous().numpy().tobytes())
-    return found.hexdigest()
-
-
 def test_the_definition_says_what_every_layer_gives():
     case = Case("odd", 11)
     given = [x.tensor.double() for x in case.x]
     layers = definition(case.net, case.store.parameters.tensor.double(), given)
     assert [y.shape[-1] for y in layers] == [33, 17, 5]
     assert_near(case.play(), layers[-1])
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(digest())
