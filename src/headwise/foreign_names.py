@@ -35,7 +35,12 @@ SB3 = (
     Elsewhere("batch_size", "minibatch"),
     Elsewhere("n_epochs", "epochs"),
     Elsewhere("clip_range", "clip"),
-    Elsewhere("clip_range_vf", "value_clip"),
+    Elsewhere(
+        "clip_range_vf",
+        "value_clip",
+        "Ours takes the larger of two losses, each a mean over the minibatch: of the value as it "
+        "is, and of the clipped one.",
+    ),
     Elsewhere("ent_coef", "entropy_coef"),
     Elsewhere("ent_coef", "first_temperature", "It is learned from there, as with 'auto'."),
     Elsewhere("vf_coef", "value_coef"),

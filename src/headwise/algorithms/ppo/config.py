@@ -38,7 +38,9 @@ class PPO(AlgorithmConfig):
     value_coef: float = 0.5
     """Weight of the squared error of the value."""
     value_clip: float | None = None
-    """How far a value may move from the old one before it stops counting; None does not clip. For
+    """How far a value may move from the old one before it stops counting; None does not clip. The
+    loss is the larger of two means over a minibatch, of the value as it is and of the clipped one,
+    as in the paper's package; PPO2 has the mean of the larger, SB3 the clipped one alone. It is for
     plain critics, not those of vdn and qplex."""
     max_grad_norm: float = 0.5
     """The longest gradient of a member."""
