@@ -214,7 +214,9 @@ class SACLearner(Learner):
     def _expected_bonus(self, alpha: Buffer, soft: Soft) -> Buffer | None:
         """What entropy is worth where it meets its target, (P, 1, 1 or B, G): it is not paid.
 
-        A head that is seldom in use adds as little, unless it is a learner of its own.
+        A head that is seldom in use adds as little, unless it is a learner of its own. How seldom
+        is a mean over the actions of the batch, which stands for every next state: right on
+        average, and only nearly so where use depends on the state.
         """
         if self.config.entropy_bonus == "whole":
             return None
