@@ -1,0 +1,50 @@
+"""An update without a Triton kernel learns what it learns with it: the ablation compares equals."""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import torch
+from cuda_cells import GPU, need_gpu
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks import gpu_ablation
+from benchmarks.gpu import bundle, parts
+
+from headwise.algorithms import algorithms
+from headwise.envs.make import make_vec
+from headwise.factorizations import factorizations
+from headwise.training.build import make_loop
+
+need_gpu()
+
+SMALL = {
+    "ppo": {"rollout": 128, "minibatch": 32, "epochs": 2},
+    "dqn": {"replay": 512, "batch_size": 32, "warmup": 64},
+    "sac": {"replay": 512, "batch_size": 32, "warmup": 64},
+}
+CASES = [(contest, cell) for contest in gpu_ablation.CONTESTS for cell in contest.cells]
+
+
+@pytest.mark.parametrize(
+    ("contest", "cell"), CASES, ids=[f"{a.kernel}-{b.name}".replace(" ", "_") for a, b in CASES]
+)
+def test_without_a_kernel(contest, cell):
+    found = []
+    for context in (nullcontext(), contest.without()):
+        with context:
+            env = make_vec("HybridShoot", (3, 7), 8, view=cell.view, num_threads=1)
+            settings = {"hidden": (32, 32), **SMALL[cell.algorithm], **cell.settings}
+            config = algorithms.get(cell.algorithm)(**settings)
+            kind = factorizations.get(cell.factorization)()
+            loop = make_loop(env, config, kind, (3, 7), 4000, GPU)
+            loop.run(400)
+        assert loop.updates
+        assert parts(loop) == (8 if cell.algorithm == "ppo" else bundle(loop))
+        found.append((loop.algorithm.state_dict(), loop.episodes.table.copy()))
+    (one, table), (other, same) = found
+    assert (table == same).all()
+    for name, x in one.items():
+        torch.testing.assert_close(other[name], x, rtol=1e-3, atol=1e-4, msg=name)
