@@ -54,7 +54,10 @@ def test_normal_numbers_are_accurate():
 
 
 def digest():
-    """A hash of random games in all environments: what an instruction set must not change."""
+    """A hash of random games in all environments: what an instruction set must not change.
+
+    (Operations of learners: tests/ops.)
+    """
     rng = np.random.default_rng(0)
     sha = hashlib.sha256()
     pile = {"particles": rng.normal(size=(6, 2)) * 4, "boulders": rng.normal(size=(3, 2)) * 4,
@@ -77,70 +80,7 @@ def digest():
     out = np.zeros((3, 77), dtype=np.float32)
     _core.fill_uniforms(out, np.arange(3, dtype=np.uint64), 1, 2)
     sha.update(out.tobytes())
-    for array in mixtures(rng) + losses(rng) + draws(rng):
-        sha.update(array.tobytes())
     return sha.hexdigest()
-
-
-def noise(rng, *shape):
-    return rng.normal(size=shape).astype(np.float32)
-
-
-def mixtures(rng):
-    """A mixture, its gradients and its slopes, of a width that no register divides."""
-    given = [noise(rng, 9, 3), noise(rng, 9, 3 * 37), noise(rng, 9, 37)]
-    hidden, mixed = np.zeros((9, 37), np.float32), np.zeros(9, np.float32)
-    grads, slope = [np.zeros_like(x) for x in given], np.zeros((9, 3), np.float32)
-    _core.mix(*given, hidden, mixed)
-    _core.mix_backward(*given, hidden, mixed, *grads)
-    _core.mix_slope(*given, hidden.copy(), slope)
-    return [hidden, mixed, *grads, slope]
-
-
-def losses(rng):
-    """A loss over options with all its terms, of rows that no register divides."""
-    logits, old = noise(rng, 2, 7, 3, 5), np.full((2, 7, 3, 5), np.log(0.2), np.float32)
-    taken = rng.integers(0, 5, (2, 7, 3)).astype(np.float32)
-    given = [taken, -(noise(rng, 2, 7, 3) ** 2), noise(rng, 2, 7, 3), noise(rng, 2, 7) ** 2]
-    found = [np.zeros(shape, np.float32) for shape in ((2, 7, 3, 5), (2, 2, 7, 3), (4, 2))]
-    to_logits = np.zeros_like(logits)
-    weights = np.full((3, 2), 0.3, np.float32)
-    _core.options_loss(logits, *given, old, weights, *found, to_logits)
-    return [*found, to_logits]
-
-
-def draws(rng):
-    """Actions drawn and relaxed and soft values, with gradients, of rows that no register divides.
-
-    There are two Choices, with three and five options, and a Range between them.
-    """
-    bounds, choices, ranges = np.array([0, 3, 8], np.int32), np.array([0, 2]), np.array([1])
-    outputs, uniform = noise(rng, 21, 10), rng.random((21, 3)).astype(np.float32)
-    shapes = ((21, 3), (21, 3), (21, 2, 5), (21, 1))
-    drawn = [np.zeros(shape, np.float32) for shape in shapes]
-    _core.draw_heads(outputs, uniform, bounds, choices, ranges, -5.0, 3.0, *drawn)
-    slopes, back = [noise(rng, *shape) for shape in shapes[:3]], np.zeros_like(outputs)
-    _core.draw_heads_back(outputs, *drawn, *slopes, bounds, choices, ranges, 3.0, back)
-
-    soft, shown = np.zeros((21, 2, 5), np.float32), np.zeros((21, 4 + 5), np.float32)
-    table = np.array([[0, 1, 2, -1, -1], [1, 1, 1, 0.5, 1], [0, 0, 0, -1, 0]], np.float32)
-    embedding = (np.array([0, 4, 3]), choices, ranges, table)
-    gumbel = rng.random((21, 10)).astype(np.float32)
-    _core.relax_options(
-        drawn[2], bounds, gumbel, 0.3, noise(rng, 21, 4), drawn[0], *embedding, soft, shown
-    )
-    to_log_probs, to_action = np.zeros_like(soft), np.zeros((21, 3), np.float32)
-    grad = noise(rng, 3, 2, 7, 9)
-    _core.relax_options_back(grad, soft, bounds, 0.3, *embedding, to_log_probs, to_action)
-
-    flat, value, t = noise(rng, 3, 2, 7, 8), noise(rng, 3, 2, 7), noise(rng, 3, 3) ** 2
-    total, entropy = np.zeros((3, 7), np.float32), np.zeros((3, 7, 2), np.float32)
-    which = np.zeros((3, 7), np.int32)
-    _core.soft_branches(flat, value, bounds, choices, t, total, entropy, which)
-    to_value, to_flat = np.zeros_like(value), np.zeros_like(flat)
-    _core.soft_branches_back(total, which, flat, bounds, choices, t, to_value, to_flat)
-    relaxed = [soft, shown, to_log_probs, to_action]
-    return [*drawn, back, *relaxed, total, entropy, which, to_value, to_flat]
 
 
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])

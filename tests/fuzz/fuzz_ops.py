@@ -154,7 +154,7 @@ class OpMoves:
 
     def buffers(self) -> None:
         sizes = [self.pick([1, 2, 5]) for _ in range(4)]
-        if self.chance(0.3):
+        if self.chance(0.2):
             sizes[int(self.rng.integers(4))] = self.pick([-1, 0, 2**31 - 1, -(2**31)])
             sizes[int(self.rng.integers(4))] = self.pick([-1, 0, 2**31 - 1, 2**31, None])
         pitch = sizes[3] if self.chance(0.8) else self.pick([*WILD[:2], 64, 2**31])
@@ -163,7 +163,9 @@ class OpMoves:
             return  # nothing against it but the time
         x = self.ops.Buffer(*sizes, pitch, self.chance(0.5))
         cut = self.pick([x.columns_from, x.rows_from, x.copies_from])
-        start, count = (self.pick([0, 1, 2, *WILD, 2**31]) for _ in range(2))
+        start, count = (0, 1) if self.chance(0.5) else (1, self.pick([1, 2]))
+        if self.chance(0.2):
+            start, count = (self.pick([0, 1, 2, *WILD, 2**31]) for _ in range(2))
         view = cut(start, count)
         view.array()[...] = 1.0
         if self.chance(0.3):

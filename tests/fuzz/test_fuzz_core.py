@@ -7,9 +7,9 @@ import pytest
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_calls_are_answered_or_refused(seed):
     fuzzer = fuzz_core.Fuzzer(seed)
-    fuzzer.run(10_000)
+    fuzzer.run(20_000)
     outcomes = fuzzer.outcomes
-    assert sum(outcomes.values()) == 10_000
+    assert sum(outcomes.values()) == 20_000
     # It does reach both kinds of end, for every kind of call that can be wrong.
     for call in ("make", "attach", "seed_slots", "reset", "step", "step_units", "restore",
                  "set_state"):  # fmt: skip

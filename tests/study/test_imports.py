@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 from headwise.factorizations import Factorization, factorizations
-from headwise.factorizations.parts.values import BranchingValue
+from headwise.factorizations.values import BranchingValue
 
 @factorizations.register({name!r})
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ from typing import ClassVar
 
 import beside
 from headwise.factorizations import Factorization, factorizations
-from headwise.factorizations.parts.values import BranchingValue
+from headwise.factorizations.values import BranchingValue
 from headwise.study import Cell, Environment, Options, Study, conduct
 
 @factorizations.register("main")

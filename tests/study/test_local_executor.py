@@ -74,7 +74,7 @@ def test_what_torch_is_set_to_reaches_processes(tmp_path):
 
 
 def test_a_killed_worker_is_replaced_and_its_pack_comes_back():
-    packs = pack_runs(tiny_study(seeds=2, cells=[tiny_cell(steps=4000)]).runs())
+    packs = pack_runs(tiny_study(seeds=2, cells=[tiny_cell(steps=100_000)]).runs())
     killed, events = False, []
     with LocalExecutor(ExecutorSettings(workers=1)) as executor:
         for event in executor.run(lambda: packs.pop() if packs else None):

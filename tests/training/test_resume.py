@@ -16,7 +16,7 @@ from small_agents import small_agent, states_equal
 import headwise as hw
 from headwise.training.checkpoint import read_checkpoint
 
-STEPS = {"ppo": 960, "dqn": 480, "sac": 288}
+STEPS = {"ppo": 2880, "dqn": 1440, "sac": 288}
 VIEWS = {"ppo": "hybrid", "dqn": "discrete", "sac": "hybrid"}
 EVERY = 32
 
