@@ -35,6 +35,7 @@ constexpr int kParts = kWide / kLanes;
 using Vec = float __attribute__((vector_size(4 * kLanes)));
 using IntVec = std::int32_t __attribute__((vector_size(4 * kLanes)));
 using LooseInt = std::int32_t __attribute__((may_alias));
+using BitVec = std::uint32_t __attribute__((vector_size(4 * kLanes)));  // wraps, whatever is in it
 using LooseVec = float __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
 HEADWISE_INLINE Vec load_vec(const float* p) { return *reinterpret_cast<const LooseVec*>(p); }
@@ -202,7 +203,8 @@ HEADWISE_INLINE Power power_of_e(Wide x) {
   p = fma(p, r, 5.0000001201e-1f);
   Wide scale;
   HEADWISE_PARTS {
-    const IntVec power = (__builtin_convertvector(whole.part[i], IntVec) + 127) << 23;
+    const IntVec exponent = __builtin_convertvector(whole.part[i], IntVec);
+    const BitVec power = (std::bit_cast<BitVec>(exponent) + 127u) << 23;
     scale.part[i] = std::bit_cast<Vec>(power);
   }
   return {scale, fma(p * r, r, r)};
@@ -222,9 +224,9 @@ HEADWISE_INLINE Wide expm1(Wide x) {
 HEADWISE_INLINE Wide log(Wide x) {
   Wide m, exponent;
   HEADWISE_PARTS {
-    const IntVec bits = std::bit_cast<IntVec>(x.part[i]), shifted = bits - 0x3F3504F3;
-    exponent.part[i] = __builtin_convertvector(shifted >> 23, Vec);
-    m.part[i] = std::bit_cast<Vec>((shifted & 0x007FFFFF) + 0x3F3504F3);
+    const BitVec shifted = std::bit_cast<BitVec>(x.part[i]) - 0x3F3504F3u;
+    exponent.part[i] = __builtin_convertvector(std::bit_cast<IntVec>(shifted) >> 23, Vec);
+    m.part[i] = std::bit_cast<Vec>((shifted & 0x007FFFFFu) + 0x3F3504F3u);
   }
   m = m - Wide(1.0f);
   const Wide z = m * m;

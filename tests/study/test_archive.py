@@ -16,7 +16,6 @@ from headwise.study import Options, Store, conduct
 from headwise.study.archive import read_archive, restore, write_archive
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
 
-
 MADE = {"commit": "abc", "engine": ENGINE}
 
 

@@ -236,8 +236,9 @@ def test_a_study_of_another_engine_goes_on_only_if_told(here, capsys, engine):
         capsys.readouterr()
         assert call(*run, *more) == 2
         said = " ".join(capsys.readouterr().err.split())
+        folder = store.folder.relative_to(here)
         assert (
-            f"2 of 2 finished runs in {store.folder.relative_to(here)} are of engine 1, and this is "
+            f"2 of 2 finished runs in {folder} are of engine 1, and this is "
             "engine 2, which comes to other numbers from the same seed." in said
         )
         assert "--mix-engines" in said

@@ -62,8 +62,11 @@ class Learner(Algorithm, ABC):
         """What was chosen last, (P, E, H) in the order of the spec."""
 
     def _record_acting(self) -> None:
-        """Records how it acts, on the buffers of now, and counts what it learns and draws."""
-        stores = [optimizer.store for optimizer in self.optimizers.values()]
+        """Records how it acts, on the buffers of now, and counts what it learns and draws.
+
+        Temperatures are no parameters of a network, and are not counted.
+        """
+        stores = [x.store for name, x in self.optimizers.items() if name != "alpha"]
         self.num_parameters = sum(store.num_parameters for store in stores)  # targets only follow
         self.num_uniforms = 0 if self.noise is None else self.noise.width
         bodies = self._act_once, self._draw, self._greedy
