@@ -104,7 +104,7 @@ def test_a_new_factorization_is_tested_by_existing():
         "\nimport cases"
         "\nassert ('mean', 'discrete') in cases.offers('value')"
         "\nassert ('mean', 'hybrid') in cases.offers('policy', ('hybrid',))"
-        "\nassert not [name for name, _ in cases.offers('soft') if name == 'mean']"
+        "\nassert not [name for name, _ in cases.offers('twins') if name == 'mean']"
     )
     words = [sys.executable, "-c", code]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
