@@ -2,7 +2,7 @@
 // machine. The polynomials and the reduction are those of fdlibm (Sun Microsystems, 1993).
 #pragma once
 
-#include <cmath>
+#include <bit>
 #include <cstdint>
 
 namespace headwise {
@@ -20,7 +20,9 @@ struct SinCos {
   // turn is in three parts, of which the first two have so few bits that products are exact.
   constexpr double kPart1 = 1.57079632673412561417e+00, kPart2 = 6.07710050630396597660e-11,
                    kPart3 = 2.02226624879595063154e-21;
-  const double turns = std::floor(angle * 6.36619772367581382433e-01 + 0.5);
+  // Adding so much leaves whole numbers in the last places, rounded to the nearest.
+  constexpr double kWhole = 0x1.8p52;
+  const double counted = angle * 6.36619772367581382433e-01 + kWhole, turns = counted - kWhole;
   const double first = angle - turns * kPart1, second = turns * kPart2, near = first - second;
   const double missing = ((first - near) - second) - turns * kPart3;
   const double x = near + missing, rest = (near - x) + missing, z = x * x, v = z * x;
@@ -39,7 +41,7 @@ struct SinCos {
   const double half = 0.5 * z, w = 1.0 - half;
   const double c = w + (((1.0 - w) - half) + (z * q - x * rest));
 
-  const auto quarter = static_cast<std::int64_t>(turns) & 3;
+  const auto quarter = std::bit_cast<std::uint64_t>(counted) & 3;
   const double sine = (quarter & 1) != 0 ? c : s, cosine = (quarter & 1) != 0 ? s : c;
   return {(quarter & 2) != 0 ? -sine : sine, ((quarter + 1) & 2) != 0 ? -cosine : cosine};
 }

@@ -11,7 +11,7 @@ namespace headwise {
 
 struct Acrobot {
   static constexpr const char* kName = "Acrobot";
-  static constexpr int kWidth = 1, kNanoseconds = 200;
+  static constexpr int kWidth = 1, kNanoseconds = 400;
   static constexpr double kFastest1 = 4 * kPi, kFastest2 = 9 * kPi, kSeconds = 0.2;
 
   struct Params {

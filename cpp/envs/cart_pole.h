@@ -11,7 +11,7 @@ namespace headwise {
 
 struct CartPole {
   static constexpr const char* kName = "CartPole";
-  static constexpr int kWidth = 1, kNanoseconds = 25;
+  static constexpr int kWidth = 1, kNanoseconds = 60;
   static constexpr double kEdge = 2.4, kFallen = 12 * 2 * kPi / 360, kFastest = 1000.0;
 
   struct Params {

@@ -11,7 +11,7 @@ namespace headwise {
 
 struct MountainCar {
   static constexpr const char* kName = "MountainCar";
-  static constexpr int kWidth = 1, kNanoseconds = 20;
+  static constexpr int kWidth = 1, kNanoseconds = 50;
   static constexpr double kLeft = -1.2, kRight = 0.6, kGoal = 0.5, kFastest = 0.07;
 
   struct Params {

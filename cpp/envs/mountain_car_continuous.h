@@ -11,7 +11,7 @@ namespace headwise {
 
 struct MountainCarContinuous {
   static constexpr const char* kName = "MountainCarContinuous";
-  static constexpr int kWidth = 1, kNanoseconds = 20;
+  static constexpr int kWidth = 1, kNanoseconds = 50;
   static constexpr float kLeft = -1.2f, kRight = 0.6f, kGoal = 0.45f, kFastest = 0.07f;
 
   struct Params {

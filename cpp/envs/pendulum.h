@@ -11,7 +11,7 @@ namespace headwise {
 
 struct Pendulum {
   static constexpr const char* kName = "Pendulum";
-  static constexpr int kWidth = 1, kNanoseconds = 25;
+  static constexpr int kWidth = 1, kNanoseconds = 70;
   static constexpr double kFastest = 8.0, kSeconds = 0.05, kMostTurned = 1e9;
 
   struct Params {
