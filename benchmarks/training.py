@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-
 from benchmarks.machine import description
 from benchmarks.peer import Peer
 from benchmarks.results import renew, table

@@ -18,7 +18,9 @@ def made(kind, members=2):
     "A value of two heads of two options, whose networks have begun."
     layout, keys = Layout(ActionSpec.of([Choice(2), Choice(2)])), Keys(range(members))
     value = kind.value(
-        Blueprint(layout=layout, members=members, features=1, rows=4, device=keys.device, hidden=(8,))
+        Blueprint(
+            layout=layout, members=members, features=1, rows=4, device=keys.device, hidden=(8,)
+        )
     )
     Store(keys, value.parts)
     return value

@@ -49,8 +49,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 ENGINE = 2
-"""Which learning core this is. Another one rounds in another order, so the same seed comes to other
-numbers; runs of two engines are never one sample."""
+"""Which learning core this is: 1 was torch modules and autograd, 2 is operations. Another one
+rounds in another order and keeps a state of other parts: runs of two engines are never one sample,
+and a checkpoint is of one of them."""
 register_environments()
 # A product of matrices must not round differently for one member than for many. MKL reads this at
 # its first product, so it is in time if no one else has multiplied before.

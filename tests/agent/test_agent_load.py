@@ -11,7 +11,7 @@ import torch
 from robots import DQN, PPO, Free, Masked, Robot, Team, saved
 
 import headwise as hw
-from headwise.algorithms.base import ENGINE
+from headwise import ENGINE
 from headwise.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from headwise.population.bf16_network import Piece, fits_at_once, through
 
 from headwise import _core
 from headwise.nets import MLP, Dueling
@@ -14,7 +15,6 @@ from headwise.population import (
     held_constant,
     straight_gradients,
 )
-from headwise.population.bf16_network import Piece, fits_at_once, through
 
 pytestmark = pytest.mark.skipif(not _core.has_bf16(), reason="the processor has no AVX512-BF16")
 SHAPES = [

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headwise import ENGINE
 from headwise.agent.face import Face
 from headwise.agent.plan import Plan
 from headwise.agent.state_check import check_extras, check_fit, check_state
 from headwise.agent.world import World
-from headwise.algorithms.base import ENGINE
 from headwise.checks import is_whole
 from headwise.errors import CheckpointError
 from headwise.population import select_members

@@ -38,10 +38,6 @@ Metrics: TypeAlias = dict[str, Tensor]
 LazyMetrics: TypeAlias = Callable[[], Metrics]
 """Computes the metrics of the update just made; call it before the next update."""
 
-ENGINE = 2
-"""What learns, as a number: it changes when the same settings and seeds learn other numbers, or a
-learner's state has other parts. 1 were networks of torch modules and autograd; 2 are operations."""
-
 algorithms: Registry[type[AlgorithmConfig]] = Registry("algorithm")
 
 
