@@ -340,9 +340,7 @@ class Fuzzer(OpMoves):
         env = self.held().env
         low, high = np.array(env.obs_low), np.array(env.obs_high)
         assert len(low) == len(high) == env.obs_size
-        assert (low <= high).all()
-        assert np.isfinite(low).all()
-        assert np.isfinite(high).all()
+        assert (low <= high).all()  # and so none is NaN; CartPole's speeds have no bounds
         assert env.time_limit >= 0
         assert self.core.environments().keys() == self.environments.keys()
 
