@@ -40,6 +40,16 @@ def constant(values: tuple[float, ...], like: Tensor) -> Tensor:
     return _constant(values, like.dtype, like.device)
 
 
+def indices(values: tuple[int, ...], like: Tensor) -> Tensor:
+    """Whole numbers where a tensor is; see `constant`."""
+    return _indices(values, like.device)
+
+
+@cache
+def _indices(values: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(values, device=device)
+
+
 @cache
 def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(values, dtype=dtype, device=device)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from headwise.ops.buffers import Buffer, Trace, check_sizes
 from headwise.ops.core import core
-from headwise.ops.functions import elu
-from headwise.ops.operation import emit
+from headwise.ops.functions import elu, indices
+from headwise.ops.operation import emit, given_to_graph
 from headwise.ops.program import rounds_products
 
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
@@ -181,11 +181,8 @@ class Network:
     def _define(self, x: Sequence[Buffer], copies: tuple[int, ...]) -> None:
         assert self.parameters is not None
         traced = Trace.now is not None  # then nothing ever goes back
-        flat = self.parameters.tensor.detach()
-        flat.requires_grad_(self.parameters.has_gradient and not traced)
-        given = [
-            leaf.tensor.detach().requires_grad_(leaf.has_gradient and not traced) for leaf in x
-        ]
+        flat = given_to_graph(self.parameters, learns=self.parameters.has_gradient)
+        given = [given_to_graph(leaf, learns=leaf.has_gradient) for leaf in x]
         with nullcontext() if traced else torch.enable_grad():
             found = definition(self, flat, given, copies)
         for buffer, y in zip(self.outputs, found, strict=True):
@@ -206,7 +203,7 @@ class Network:
         wanted = [(leaf, t) for leaf, t in zip(x, given, strict=True) if leaf.has_gradient]
         inputs = [t for _, t in wanted]
         slope = self.out.gradient[..., : x[0].num_rows, :]
-        slope = slope[:, list(copies)] if copies else slope
+        slope = _some(slope, copies)
         found = torch.autograd.grad([out], [*inputs, *([flat] if weights else [])], [slope])
         for (leaf, _), gradient in zip(wanted, found, strict=False):
             if add:
@@ -215,8 +212,11 @@ class Network:
                 leaf.gradient.copy_(gradient)
         if weights:
             own = self.parameters.gradient.view(-1, self.copies, self.copy_size)
-            some = list(copies) if copies else slice(None)
-            own[:, some] = found[-1].view_as(own)[:, some]
+            new = found[-1].view_as(own)
+            if copies:
+                own.index_copy_(1, indices(copies, own), _some(new, copies))
+            else:
+                own.copy_(new)
 
     def visible(self, like: Tensor) -> Tensor | None:
         """Ones where a copy sees an input and zeros elsewhere, (C, 1, inputs)."""
@@ -234,16 +234,15 @@ class Network:
 
 
 def definition(
-    net: Network, flat: Tensor, x: Sequence[Tensor], copies: Sequence[int] = ()
+    net: Network, flat: Tensor, x: Sequence[Tensor], copies: tuple[int, ...] = ()
 ) -> list[Tensor]:
     """What comes out of each layer, (P, copies, B, width), of inputs (P, 1 or C, B, F) each."""
-    some = list(copies) if copies else slice(None)
-    h = torch.cat([leaf.expand(-1, net.copies, -1, -1)[:, some] for leaf in x], dim=-1)
+    h = torch.cat([_some(leaf.expand(-1, net.copies, -1, -1), copies) for leaf in x], dim=-1)
     visible = net.visible(h)
-    h = h if visible is None else h * visible[some]
+    h = h if visible is None else h * _some(visible.unsqueeze(0), copies)
     found = []
     for (weight, bias), layer in zip(net.weights(flat), net.layers, strict=True):
-        h = torch.matmul(h, weight[:, some]) + bias[:, some]
+        h = torch.matmul(h, _some(weight, copies)) + _some(bias, copies)
         if layer.activation == "tanh":
             h = torch.tanh(h)
         elif layer.activation == "relu":
@@ -252,6 +251,11 @@ def definition(
             h = elu(h)
         found.append(h)
     return found
+
+
+def _some(x: Tensor, copies: tuple[int, ...]) -> Tensor:
+    """The copies named of (P, C, ...); all of them if none is."""
+    return x.index_select(1, indices(copies, x)) if copies else x
 
 
 class _Switch:

@@ -103,7 +103,7 @@ class Operation:
         traced = Trace.now is not None  # then nothing ever goes back
         learns = [x is not None and x.has_gradient and not traced for x in inputs]
         given = [
-            None if x is None else x.tensor.detach().requires_grad_(wants)
+            None if x is None else given_to_graph(x, learns=wants)
             for x, wants in zip(inputs, learns, strict=True)
         ]
         with nullcontext() if traced else torch.set_grad_enabled(any(learns)):
@@ -133,6 +133,15 @@ class Operation:
                 x.gradient.add_(gradient)
             else:
                 x.gradient.copy_(gradient)
+
+
+def given_to_graph(x: Buffer, *, learns: bool) -> Tensor:
+    """A buffer's numbers as an input of autograd, whose graph others may write to the buffer after.
+
+    Torch would refuse to go back through numbers that changed, columns that others have included.
+    As with compiled operations, it is for the caller to leave alone what is gone back through.
+    """
+    return x.tensor if Trace.now is not None else x.tensor.data.requires_grad_(learns)
 
 
 def operation(

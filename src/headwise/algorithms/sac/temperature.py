@@ -16,6 +16,7 @@ from headwise.ops import (
     target_entropy,
     temperatures,
 )
+from headwise.ops.functions import indices
 from headwise.population.keys import Keys
 from headwise.population.store import Adam, Free, Store, settings
 
@@ -108,7 +109,7 @@ class Temperatures:
     def metrics(self) -> Metrics:
         """Temperatures by now, and entropies at the last update."""
         logs, surplus = (x.tensor.flatten(1) for x in (self.log_alpha, self._surplus))
-        alpha = logs.exp()[:, list(self.groups)]
+        alpha = logs.exp().index_select(-1, indices(self.groups, logs))
         return {
             "train/ent_coef_loss": (logs * surplus).sum(-1),
             "train/ent_coef": alpha.mean(-1),
