@@ -5,7 +5,7 @@ import torch
 
 import headwise as hw
 from headwise.cli import bench, main
-from headwise.population import bf16
+from headwise.ops import core
 
 WORDS = """--view discrete --algo dqn --factorization vdn --seeds 2 --steps 96 --hidden 32 32
     --warmup 32 --batch-size 16 --num-envs 8 --device cpu --no-progress"""
@@ -22,7 +22,7 @@ def test_train_rounds_what_it_is_told_to_round(tmp_path, capsys):
     assert torch.equal(learned(tmp_path / "same", "--products", "float32"), full)
     assert "warning" not in capsys.readouterr().err
     rounded = learned(tmp_path / "bf16", "--products", "bf16")
-    has = bf16.has_bf16()
+    has = core.has_bf16()
     assert torch.equal(rounded, full) is not has
     assert ("float32 is used" in capsys.readouterr().err) is not has
     assert torch.get_float32_matmul_precision() == "highest"
@@ -32,7 +32,7 @@ def test_what_a_machine_lacks_is_said(tmp_path, capsys, monkeypatch):
     learned(tmp_path / "x", "--products", "tf32")
     said = capsys.readouterr().err
     assert "warning: products tf32: only GPUs have them, and this is cpu; float32 is used" in said
-    monkeypatch.setattr(bf16, "has_bf16", lambda: False)
+    monkeypatch.setattr(core, "has_bf16", lambda: False)
     missing = "warning: products bf16: this cpu has no AVX512-BF16"
     assert main(["eval", str(tmp_path / "x"), "--episodes", "1", "--products", "bf16"]) == 0
     assert missing in capsys.readouterr().err

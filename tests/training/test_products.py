@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from headwise import ConfigError
-from headwise.population import bf16
+from headwise.ops import core
 from headwise.training.products import not_as_asked, products_as, products_now, set_products
 from headwise.training.threads import training_threads
 
@@ -37,14 +37,14 @@ def test_other_words_are_refused():
 
 
 def test_what_a_processor_lacks_is_said(monkeypatch):
-    monkeypatch.setattr(bf16, "has_bf16", lambda: False)
+    monkeypatch.setattr(core, "has_bf16", lambda: False)
     assert not_as_asked(None, "cpu") == ""
     assert not_as_asked("float32", "cpu") == ""
     assert not_as_asked("bf16", "cpu") == (
         "products bf16: this cpu has no AVX512-BF16, which they need; float32 is used"
     )
     assert not_as_asked("tf32", "cpu").endswith("this is cpu; float32 is used")
-    monkeypatch.setattr(bf16, "has_bf16", lambda: True)
+    monkeypatch.setattr(core, "has_bf16", lambda: True)
     assert not_as_asked("bf16", "cpu") == ""
 
 
@@ -57,19 +57,14 @@ def test_what_a_gpu_lacks_is_said(monkeypatch):
         assert not_as_asked(name, "cuda").endswith("float32 is used")
 
 
-def test_products_in_bf16_have_the_threads_that_torch_would_have(monkeypatch):
+@pytest.mark.parametrize("products", ["float32", "bf16"])
+def test_a_population_has_at_most_a_thread_for_each_member(products):
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        for has, torchs in ((True, 1), (False, 2)):
-            monkeypatch.setattr(bf16, "has_bf16", lambda has=has: has)
-            with products_as("bf16"), training_threads(2, torch.device("cpu")):
-                assert torch.get_num_threads() == torchs
-                assert bf16.threads_now() == 2
-                with training_threads(5, torch.device("cpu")):
-                    assert bf16.threads_now() == 2
-            assert torch.get_num_threads() == bf16.threads_now() == 3
-        with training_threads(2, torch.device("cpu")):
-            assert torch.get_num_threads() == bf16.threads_now() == 2
+        for members, threads in ((1, 1), (2, 2), (5, 3)):
+            with products_as(products), training_threads(members, torch.device("cpu")):
+                assert torch.get_num_threads() == threads
+            assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
