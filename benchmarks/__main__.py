@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from benchmarks import envs, gpu, imitation, paper, population, scores, training
+from benchmarks import envs, gpu, imitation, paper, population, scores, training, updates
 from headwise.study.executors.streams import MOST
 
 SECTIONS = {
@@ -17,6 +17,7 @@ SECTIONS = {
     "population": population,
     "scores": scores,
     "training": training,
+    "updates": updates,
 }
 
 

@@ -1,4 +1,4 @@
-"""What a population costs: eight members against one, and the time spent outside kernels."""
+"""What a population costs: eight members against one, and the time spent outside programs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.machine import description
 from benchmarks.results import renew, table
 from benchmarks.timing import Race, meter, race
-from headwise import _core
 from headwise.algorithms.ppo import PPO
 from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
+from headwise.ops import Recorded
 from headwise.training.build import make_loop
 from headwise.training.loop import Loop
 
@@ -28,7 +27,7 @@ ROLLOUT = 2048
 MOST_TIMES = 2.5
 """What training eight members may cost, as a multiple of training one."""
 MOST_OUTSIDE = 0.15
-"""The share of the time that may go to anything but kernels."""
+"""The share of the time that may go to anything but programs and environments."""
 
 
 def loop_of(members: int, hidden: tuple[int, ...], rollout: int = ROLLOUT) -> Loop:
@@ -72,50 +71,27 @@ class Clock:
 
 
 @contextmanager
-def compiled_kernels_timed(loop: Loop, clock: Clock) -> Iterator[None]:
-    """Our own compiled kernels: the environment's step, Adam, and random numbers."""
+def programs_timed(loop: Loop, clock: Clock) -> Iterator[None]:
+    """What is recorded (acting, learning) and the environment's step."""
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(loop.env, "step", clock.timed(loop.env.step)))
-        for name in ("adam_step", "fill_uniforms", "tanh"):
-            kernel = clock.timed(getattr(_core, name))
-            stack.enter_context(mock.patch.object(_core, name, kernel))
+        timed = clock.timed(Recorded.__call__)
+        method = lambda *given, **settings: timed(*given, **settings)  # noqa: E731
+        stack.enter_context(mock.patch.object(Recorded, "__call__", method))
         yield
 
 
-def cost_of_nothing() -> float:
-    """Seconds that the profiler says an operation on a single number takes: dispatch, no work."""
-    one, out = torch.ones(1), torch.empty(1)
-    with profile(activities=[ProfilerActivity.CPU]) as seen:
-        for _ in range(2000):
-            torch.add(one, one, out=out)
-    (event,) = (event for event in seen.key_averages() if event.key == "aten::add")
-    return float(event.self_cpu_time_total) * 1e-6 / event.count
-
-
-def shares(members: int, updates: int, rollout: int = ROLLOUT) -> tuple[float, float]:
-    """The shares of the wall time in torch's kernels and in our own, at [256, 256].
-
-    Torch's are the self times of all `aten::` operations in torch.profiler, less what an operation
-    costs that does nothing: dispatch is no work. Ours are timed by a clock around them. The wall
-    time is that of the same updates without a profiler.
-    """
+def share(members: int, updates: int, rollout: int = ROLLOUT) -> float:
+    """The share of the wall time in recorded programs and the environment, at [256, 256]."""
     torch.set_num_threads(1)  # as a study runs: one process on each core
     loop = loop_of(members, (256, 256), rollout)
-    update, clock, nothing = one_update(loop), Clock(), cost_of_nothing()
+    update, clock = one_update(loop), Clock()
     update()  # warm up
-    start = time.perf_counter()
-    for _ in range(updates):
-        update()
-    wall = time.perf_counter() - start
-    with compiled_kernels_timed(loop, clock), profile(activities=[ProfilerActivity.CPU]) as seen:
+    with programs_timed(loop, clock):
+        start = time.perf_counter()
         for _ in range(updates):
             update()
-    torchs = sum(
-        max(event.self_cpu_time_total * 1e-6 - event.count * nothing, 0.0)
-        for event in seen.key_averages()
-        if event.key.startswith("aten::")
-    )
-    return torchs / wall, clock.total / wall
+        return clock.total / (time.perf_counter() - start)
 
 
 def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
@@ -134,29 +110,26 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
     ]
     rows = []
     for members in (1, MEMBERS):
-        found = [shares(members, updates=2) for _ in range(max(1, rounds // 2))]
-        torchs, ours = (statistics.median(column) for column in zip(*found, strict=True))
-        rest = 1.0 - torchs - ours
+        found = [share(members, updates=2) for _ in range(max(1, rounds // 2))]
+        inside = statistics.median(found)
         rows.append(
-            [f"{members}", *(f"{x:.1%}" for x in (torchs, ours)), f"**{rest:.1%}**",
-             f"< {MOST_OUTSIDE:.0%}"]
-        )  # fmt: skip
+            [f"{members}", f"{inside:.1%}", f"**{1.0 - inside:.1%}**", f"< {MOST_OUTSIDE:.0%}"]
+        )
     section = "\n\n".join(
         [
             "## Populations",
             f"PPO shared on ContextualDecoupler, {SLOTS} slots a member, rollouts of {ROLLOUT}, "
             f"{threads} threads at most. Above: the time of a rollout and its "
             f"update at [64, 64], medians of {rounds} rounds of {seconds:g} s in turns. Below, at "
-            "[256, 256] and one thread, as a study runs on each core: shares of the time in "
-            "torch's kernels (self time of its operations in torch.profiler, less what one on one "
-            "number takes) and in our compiled ones (environment, Adam, random numbers, tanh; a "
-            "clock around each); the rest is Python and dispatch.",
+            "[256, 256] and one thread, as a study runs on each core: the share of the time in "
+            "recorded programs (acting, learning) and in the environment's step, by a clock around "
+            "each; the rest is Python and what it copies.",
             head + ".",
             table(
                 ["members", "one member, ms", "all members, ms", "times the time", "target"],
                 [cost],
             ),
-            table(["members", "torch's kernels", "our kernels", "outside", "target"], rows),
+            table(["members", "programs and environment", "outside", "target"], rows),
         ]
     )
     renew("population", section)

@@ -1,4 +1,8 @@
-"""Updates of learners on one core, beside the time that their products take at its peak."""
+"""Updates of learners on one core, beside the time that their products take at its peak.
+
+The products of an update are counted by calls of its networks, and the peak is that of our own tile
+of registers, looked at next to every turn.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ from headwise.population.store import Adam
 from headwise.training.build import make_loop
 from headwise.training.products import Products, products_as
 
-CHART = ROOT / "docs" / "images" / "updates.svg"
+CHART = ROOT / "docs" / "assets" / "updates.svg"
 BIG: dict[str, Any] = {"hidden": (256, 256)}
 PAST: dict[str, Any] = {**BIG, "batch_size": 256, "warmup": 2048, "replay": 4096}
 
@@ -152,14 +156,15 @@ class Update:
         config = algorithms.get(cell.algorithm)(**cell.settings)
         kind = factorizations.get(cell.factorization)()
         loop = make_loop(env, config, kind, seeds, 10**7)
-        self.learner: Any = loop.algorithm
+        learner: Any = loop.algorithm
+        self.learner = learner
         loop.run(2048 * (1 if cell.algorithm == "ppo" else 2))
         with counted() as work:
             if cell.algorithm == "ppo":
                 self._rewind()
-                self.learner.run_epoch()
+                learner.run_epoch()
             else:
-                self.learner.gradient_step()
+                learner.gradient_step()
         parts = self._each
         self.work = Work(work.flops / parts, work.bytes / parts)
 
@@ -168,7 +173,7 @@ class Update:
         """Updates that are recorded as one."""
         if self.cell.algorithm != "ppo":
             return 1
-        return -(-self.learner.num_rows // self.learner.batch_size)
+        return int(-(-self.learner.num_rows // self.learner.batch_size))
 
     def _rewind(self) -> None:
         self.learner._cursor.tensor.zero_()
@@ -199,7 +204,11 @@ class Peak:
         x = Buffer(1, self.ROWS, self.INPUTS)
         for buffer in (x, net.parameters):
             buffer.tensor.fill_(0.01)  # type: ignore[union-attr]
-        self._recorded = Recorded(lambda: net.forward([x]) and None, "cpu")
+
+        def product() -> None:
+            net.forward([x])
+
+        self._recorded = Recorded(product, "cpu")
         self._run(2)
 
     def _run(self, times: int) -> int:
@@ -218,12 +227,20 @@ def bandwidth(megabytes: float = 64.0) -> float:
     """Bytes per second of a copy that no cache holds."""
     x = torch.ones(int(megabytes * 250_000))
     y = torch.empty_like(x)
-    return 8.0 * len(x) / min(_time(lambda n: [y.copy_(x) for _ in range(n)] and n, 0.02)
-                              for _ in range(5))  # fmt: skip
+
+    def copies(times: int) -> int:
+        for _ in range(times):
+            y.copy_(x)
+        return times
+
+    return 8.0 * len(x) / min(_time(copies, 0.02) for _ in range(5))
 
 
 def _time(run: Callable[[int], int], seconds: float) -> float:
-    """Seconds of one of the things of which `run` says how many it has done."""
+    """Seconds of one of the things of which `run` says how many it has done.
+
+    They are the processor's, of this thread: whoever else wants the core is not counted.
+    """
     done, start = 0, time.thread_time()
     batch = 1
     while (now := time.thread_time() - start) < seconds:
@@ -307,7 +324,7 @@ def chart(found: Sequence[Found], path: Path) -> None:
 
 
 def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
-    """Measures every cell, renews RESULTS.md and draws the chart."""
+    """Measures every cell, renews RESULTS.md and draws the chart. No peer takes part."""
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     head = description(command)
@@ -317,9 +334,9 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
     text = [
         "## Updates on one core",
         f"Medians of {rounds} rounds in which all rows take turns of {seconds:g} s (smallest to "
-        "largest in brackets), recorded updates of one thread that is pinned to a core, without "
-        "environments; of PPO an update is a minibatch of 128 rows (64 at [64, 64], CartPole), of "
-        "the others a batch of 256; [256, 256] and HybridShoot where nothing else is said. At the "
+        "largest in brackets): recorded updates of one thread that is pinned to a core, without "
+        "environments, in processor time of that thread. Of PPO an update is a minibatch of 128 "
+        "rows (64 at [64, 64], CartPole), of the others a batch of 256; [256, 256] and HybridShoot where nothing else is said. At the "
         "peak: what all products of the update, without padding, would take at the rate of our "
         "own tile of registers with everything in the nearest cache, "
         f"{statistics.median(peaks):.0f} GF/s ({min(peaks):.0f} to {max(peaks):.0f}), measured "

@@ -3,6 +3,7 @@
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -10,7 +11,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import population  # noqa: E402
 from benchmarks.__main__ import SECTIONS  # noqa: E402
 
-from headwise import _core  # noqa: E402
+from headwise.ops import Recorded  # noqa: E402
 
 
 def test_it_has_a_name():
@@ -38,10 +39,11 @@ def test_a_clock_adds_up_what_it_wraps():
     assert 0.03 <= clock.total < 1.0
 
 
-def test_both_shares_are_measured_and_nothing_stays_wrapped():
-    kernels = _core.adam_step, _core.fill_uniforms
-    torchs, ours = population.shares(1, updates=1, rollout=64)
-    # The wall time is that of other updates: on a busy machine they can add up to more than 1.
-    assert torchs > 0.0
-    assert ours > 0.0
-    assert kernels == (_core.adam_step, _core.fill_uniforms)
+def test_the_share_of_programs_is_measured_and_nothing_stays_wrapped():
+    call = Recorded.__call__
+    share = population.share(1, updates=2, rollout=256)
+    assert 0.2 < share < 1.0
+    assert Recorded.__call__ is call
+    # With programs that take no time, only the environment's step is left.
+    with mock.patch.object(Recorded, "__call__", return_value=None):
+        assert population.share(1, updates=2, rollout=256) < 0.5 * share
