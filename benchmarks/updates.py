@@ -300,6 +300,7 @@ def chart(found: Sequence[Found], path: Path) -> None:
 
     mpl.use("agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import FixedLocator, NullLocator
 
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     peak = statistics.median(p for x in found for p in x.peaks) / 1e9
@@ -317,6 +318,10 @@ def chart(found: Sequence[Found], path: Path) -> None:
                       xytext=(4, 3), fontsize=7)  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="arithmetic of products for each byte, flop/byte",
              ylabel="arithmetic of products, GF/s")  # fmt: skip
+    for axis, ticks in ((axes.xaxis, (2, 5, 10, 20, 50)), (axes.yaxis, (100, 200, 300, 400, 600))):
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter("{x:g}")
     axes.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
@@ -336,8 +341,8 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
         f"Medians of {rounds} rounds in which all rows take turns of {seconds:g} s (smallest to "
         "largest in brackets): recorded updates of one thread that is pinned to a core, without "
         "environments, in processor time of that thread. Of PPO an update is a minibatch of 128 "
-        "rows (64 at [64, 64], CartPole), of the others a batch of 256; [256, 256] and HybridShoot where nothing else is said. At the "
-        "peak: what all products of the update, without padding, would take at the rate of our "
+        "rows (64 at [64, 64], CartPole), of the others a batch of 256; [256, 256] and HybridShoot "
+        "where nothing else is said. At the peak: what all products of the update, without padding, would take at the rate of our "
         "own tile of registers with everything in the nearest cache, "
         f"{statistics.median(peaks):.0f} GF/s ({min(peaks):.0f} to {max(peaks):.0f}), measured "
         "next to every turn; in float32, also for rows in bfloat16.",
