@@ -342,7 +342,8 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
         "largest in brackets): recorded updates of one thread that is pinned to a core, without "
         "environments, in processor time of that thread. Of PPO an update is a minibatch of 128 "
         "rows (64 at [64, 64], CartPole), of the others a batch of 256; [256, 256] and HybridShoot "
-        "where nothing else is said. At the peak: what all products of the update, without padding, would take at the rate of our "
+        "where nothing else is said. At the peak: what all products of the update, without "
+        "padding, would take at the rate of our "
         "own tile of registers with everything in the nearest cache, "
         f"{statistics.median(peaks):.0f} GF/s ({min(peaks):.0f} to {max(peaks):.0f}), measured "
         "next to every turn; in float32, also for rows in bfloat16.",

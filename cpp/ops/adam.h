@@ -16,6 +16,19 @@ inline double power(double b, std::int64_t n) noexcept {
   return result;
 }
 
+// In sixteen running sums, and those in order. By itself, it is a loop that compilers vectorize.
+__attribute__((noinline)) inline double sum_of_squares(const float* x, int size) noexcept {
+  double sums[kWide] = {};
+  int i = 0;
+  for (; i + kWide <= size; i += kWide) {
+    for (int k = 0; k < kWide; ++k) sums[k] += double{x[i + k]} * double{x[i + k]};
+  }
+  for (int k = 0; i + k < size; ++k) sums[k] += double{x[i + k]} * double{x[i + k]};
+  double total = 0.0;
+  for (const double part : sums) total += part;
+  return total;
+}
+
 struct Adam {
   Buffer parameters;    // (members, 1, 1, size), with the gradients
   Buffer mean, square;  // the same without
@@ -40,15 +53,7 @@ inline void adam_step(const Adam& s) {
   emit(s.parameters.members, [s](int p) {
     const int size = s.parameters.columns;
     float *values = s.parameters.at(p), *gradients = s.parameters.gradient(p);
-    double sums[kWide] = {};
-    for (int i = 0; i < size; i += kWide) {
-      const Wide g = load(gradients + i);
-      const int n = std::min(kWide, size - i);
-      for (int k = 0; k < n; ++k) sums[k] += double{g[k]} * double{g[k]};
-    }
-    double squares = 0.0;
-    for (const double x : sums) squares += x;
-    const double norm = std::sqrt(squares);
+    const double norm = std::sqrt(sum_of_squares(gradients, size));
     *s.norm.at(p) = static_cast<float>(norm);
     auto& steps = *s.count.longs(p);
     const auto count = steps = static_cast<std::int64_t>(static_cast<std::uint64_t>(steps) + 1);
