@@ -321,7 +321,7 @@ def _has_gradient(state: dict[str, Tensor], name: str) -> Tensor | float:
     if name == "target":
         learned = next(n for n in ("values", "critic.values") if n in state)
     size = state[learned.replace("values", "square")].sqrt()
-    return size > 1e-5 * size.amax(-1, keepdim=True)
+    return size > 1e-4 * size.amax(-1, keepdim=True)
 
 
 def need_gpu() -> None:

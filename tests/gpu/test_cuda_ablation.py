@@ -5,7 +5,6 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import torch
 from cuda_cells import GPU, need_gpu
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -47,4 +46,7 @@ def test_without_a_kernel(contest, cell):
     (one, table), (other, same) = found
     assert (table == same).all()
     for name, x in one.items():
-        torch.testing.assert_close(other[name], x, rtol=1e-3, atol=1e-4, msg=name)
+        # Over a run rounding grows; a kernel that computed something else would be far beyond it.
+        numbers, others = (y.double().reshape(len(y), -1) for y in (x, other[name]))
+        off, size = (y.norm(dim=-1) for y in (others - numbers, numbers))
+        assert (off <= 1e-3 * size + 1e-4).all(), name

@@ -27,6 +27,8 @@ def on_gpu(settings):
         table = getattr(x, "table", x)
         if hasattr(table, "device"):
             table.device = torch.device(GPU)
+            for name in [n for n, made in vars(table).items() if isinstance(made, torch.Tensor)]:
+                delattr(table, name)  # made on the CPU when the case was, and anew where it is now
     return settings
 
 

@@ -82,7 +82,18 @@ class Operation:
         elif self._is_triton(outputs) and not add:
             self._kernels(f"{self.name}_backward")(*inputs, *outputs, **settings)
         else:
-            emit(lambda: self._autograd(inputs, outputs, add))
+            emit(lambda: self._back(inputs, outputs, settings, add))
+
+    def _back(
+        self,
+        inputs: Sequence[Given],
+        outputs: Sequence[Buffer],
+        settings: dict[str, Any],
+        add: bool,
+    ) -> None:
+        if outputs[0].graph is None:  # kernels went forward, and they do not add
+            self._define(inputs, outputs, settings)
+        self._autograd(inputs, outputs, add)
 
     def _is_compiled(self, outputs: Sequence[Buffer], settings: dict[str, Any]) -> bool:
         here = self._forward is not None and not self.switched_off and outputs[0].is_compiled
