@@ -22,7 +22,9 @@ import gymnasium as gym
 import torch
 
 from benchmarks.machine import ROOT, description
+from benchmarks.peer import Peer
 from benchmarks.results import renew, table
+from benchmarks.timing import race
 from headwise.algorithms import algorithms
 from headwise.envs.foreign import wrap
 from headwise.envs.make import make_vec
@@ -77,6 +79,15 @@ CELLS = (
     Cell("SAC shared (Concat), bfloat16", "sac", "shared", "continuous", PAST, most=None,
          products="bf16"),
 )  # fmt: skip
+
+
+LIBRARIES = {"sb3": "Stable-Baselines3", "sbx": "SBX"}
+PEERS: tuple[tuple[Cell, Sequence[object]], ...] = (
+    (CELLS[0], ("ppo", 64, 64, 4, 2)),
+    (CELLS[2], ("ppo", 256, 128, 9, 23)),
+    (CELLS[11], ("sac", 256, 256, 9, 3)),
+)
+"""The same updates by peers: algorithm, hidden units, rows, numbers seen, actions or options."""
 
 
 @dataclass
@@ -192,6 +203,10 @@ class Update:
         with products_as(self.cell.products):
             return _time(self._run, seconds)
 
+    def rate(self, seconds: float) -> float:
+        """Updates per second."""
+        return 1.0 / self.time(seconds)
+
 
 class Peak:
     """The rate of our own tile of registers where everything lies in the nearest cache."""
@@ -294,6 +309,23 @@ def measure(cells: Sequence[Cell], rounds: int, seconds: float) -> list[Found]:
     ]
 
 
+def against(python: str, rounds: int, seconds: float) -> list[list[str]]:
+    """Rows of a table: updates of peers, in turns with ours."""
+    rows = []
+    for cell, sizes in PEERS:
+        ours = Update(cell)
+        peers = [Peer(python, "update", (library, *sizes)) for library in LIBRARIES]
+        found = race([*peers, ours.rate], rounds=rounds, seconds=seconds)
+        for k, name in enumerate(LIBRARIES.values()):
+            low, high = found.spread[k]
+            us = [f"{1e6 / rate:,.0f}" for rate in (found.rates[-1], found.rates[k])]
+            ratio = f"**{1.0 / found.ratios[k]:.1f}** ({1.0 / high:.1f} to {1.0 / low:.1f})"
+            rows.append([cell.name, us[0], name, us[1], ratio])
+        for peer in peers:
+            peer.close()
+    return rows
+
+
 def chart(found: Sequence[Found], path: Path) -> None:
     """The roofline: what updates reach, by how much they compute for each byte."""
     import matplotlib as mpl
@@ -329,7 +361,7 @@ def chart(found: Sequence[Found], path: Path) -> None:
 
 
 def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
-    """Measures every cell, renews RESULTS.md and draws the chart. No peer takes part."""
+    """Measures every cell, renews RESULTS.md and draws the chart; with peers if there are any."""
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     head = description(command)
@@ -351,6 +383,9 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
         table(["update", "us", "products at the peak, us", "ratio", "aim"],
               [x.row() for x in found]),
     ]  # fmt: skip
+    if peers is not None:
+        names = ["update", "ours, us", "peer", "peer's, us", "times as long"]
+        text.append(table(names, against(peers, rounds, seconds)))
     chart(found, CHART)
     section = "\n\n".join(text)
     renew("updates", section)

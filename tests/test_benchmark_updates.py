@@ -98,3 +98,34 @@ def test_a_run_renews_its_section_and_draws_the_chart(tmp_path, monkeypatch):
     for word in ("| DQN |", "`it`", "GF/s", "commit"):
         assert word in section
     assert (tmp_path / "chart.svg").exists()
+
+
+def test_peers_take_turns_with_ours(monkeypatch):
+    closed = []
+
+    class Peer:
+        def __init__(self, python, script, arguments):
+            assert (ROOT / "benchmarks" / "peers" / f"{script}.py").exists()
+            assert python == "theirs"
+            self.library, *self.sizes = arguments
+
+        def __call__(self, seconds):
+            return {"sb3": 2.0, "sbx": 4.0}[self.library]
+
+        def close(self):
+            closed.append(self.library)
+
+    monkeypatch.setattr(updates, "Peer", Peer)
+    monkeypatch.setattr(updates, "PEERS", [(CELLS[1], ("dqn", 24))])
+    rows = updates.against("theirs", rounds=1, seconds=0.01)
+    assert [row[2] for row in rows] == ["Stable-Baselines3", "SBX"]
+    assert [row[3] for row in rows] == ["500,000", "250,000"]
+    assert float(rows[0][4].split("**")[1]) > 1.0  # it takes longer than ours
+    assert closed == ["sb3", "sbx"]
+
+
+def test_cells_of_peers_are_what_their_sizes_say():
+    for cell, (algorithm, hidden, rows, *_) in updates.PEERS:
+        assert cell.algorithm == algorithm
+        assert cell.settings["hidden"] == (hidden, hidden)
+        assert rows in (cell.settings.get("minibatch"), cell.settings.get("batch_size"))
