@@ -110,7 +110,7 @@ def test_the_same_one_goes_on(trained, given, tmp_path, caplog):
     saved(tmp_path / "x.zip", trained)
     agent = hw.Agent.load(tmp_path / "x.zip", **given)
     assert agent.loop.in_episodes
-    assert agent.loop.env._ports[0].vector.envs[0].env.unwrapped.time == 13
+    assert agent.loop.env.adapters[0].vector.envs[0].unwrapped.time == 13
     assert caplog.text == ""
 
 

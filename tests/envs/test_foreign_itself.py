@@ -21,7 +21,7 @@ class Shifted(gym.ObservationWrapper):
 
 def inside(env):
     """The environment that the first slot steps."""
-    return env._ports[0].vector.envs[0].env
+    return env.adapters[0].vector.envs[0]
 
 
 def cart(threshold=None):
@@ -84,7 +84,7 @@ def test_control_c_is_for_the_process_that_trains():
     before = signal.getsignal(signal.SIGINT)
     env = foreign_env(Counter, [1], 2, vectorization="async")
     env.reset()
-    for process in env._ports[0].vector.processes:
+    for process in env.adapters[0].vector.processes:
         os.kill(process.pid, signal.SIGINT)
     assert env.step(np.zeros((1, 2, 1), dtype=np.float32)).valid.all()
     assert signal.getsignal(signal.SIGINT) is before

@@ -10,7 +10,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from headwise import ActionCodec, EnvError
 from headwise.envs.foreign import foreign_env
-from headwise.envs.foreign_codec import EnvCodec
+from headwise.envs.foreign.codec import EnvCodec
 from headwise.envs.masks import MaskReader, check_legal
 
 

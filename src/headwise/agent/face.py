@@ -11,9 +11,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from headwise.envs.foreign_codec import EnvCodec
-from headwise.envs.foreign_slot import told_mask
-from headwise.envs.masks import MASK_METHOD, check_legal
+from headwise.envs.foreign.codec import EnvCodec
+from headwise.envs.masks import MASK, MASK_METHOD, check_legal
 from headwise.errors import CheckpointError, HeadwiseError, SpaceError
 from headwise.spaces import ActionSpec, Choice, ObsCodec, ObsSpec
 from headwise.spaces.to_json import space_from_json, space_to_json, spec_from_json, spec_to_json
@@ -110,8 +109,14 @@ class Face:
 
     def told_mask(self, env: gym.Env[Any, Any], obs: Any, info: Any) -> Any:
         """The mask that an environment tells beside an observation, for `predict`; or None."""
+        if not self.codec.reads_masks:
+            return None
+        if self.codec.mask_in_obs:
+            return obs[MASK]
+        if isinstance(info, Mapping) and MASK in info:
+            return info[MASK]
         asks = env.has_wrapper_attr(MASK_METHOD)
-        return told_mask(self.codec, env, obs, info, asks=asks)[1]
+        return env.get_wrapper_attr(MASK_METHOD)() if asks else None
 
     def act(self, units: NDArray[np.float32], *, batched: bool) -> Any:
         """Actions (B, H) of the learner in the environment's own structure."""

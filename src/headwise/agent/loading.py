@@ -17,7 +17,7 @@ from headwise.agent.plan import Plan
 from headwise.agent.storage import Parts, load_parts, load_state
 from headwise.agent.world import World
 from headwise.checks import optional_count
-from headwise.envs.foreign_vec import ForeignVecEnv
+from headwise.envs.foreign import ForeignVecEnv
 from headwise.envs.types import Reseedable, VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
 from headwise.population import Keys

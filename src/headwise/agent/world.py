@@ -15,7 +15,7 @@ from gymnasium.vector import VectorEnv
 
 from headwise.agent.face import Face, as_lists
 from headwise.envs.foreign import TRANSLATING, foreign_env, is_itself
-from headwise.envs.foreign_vec import ForeignVecEnv
+from headwise.envs.foreign import ForeignVecEnv
 from headwise.envs.make import own_name, plain_name
 from headwise.envs.native import env_id
 from headwise.envs.types import VecEnv

@@ -135,8 +135,15 @@ class LanderVecEnv:
         self._needs = CLOSED
 
 
-def slot_seeds(seeds: Sequence[int], num_slots: int) -> list[int]:
-    """A 32-bit seed for each slot of each member, a function of the member's seed and the slot."""
+def slot_seeds(seeds: Sequence[int], num_slots: int, begun: int = 0) -> list[int]:
+    """A 32-bit seed for each slot of each member, a function of the member's seed and the slot.
+
+    Args:
+        seeds: The members' seeds.
+        num_slots: Slots of each.
+        begun: How often the environments had to be made anew, so that other episodes come then.
+    """
     from headwise import _core
 
-    return [_core.philox([slot, 0, 0, 0], seed)[0] for seed in seeds for slot in range(num_slots)]
+    slots = range(num_slots)
+    return [_core.philox([slot, begun, 0, 0], seed)[0] for seed in seeds for slot in slots]

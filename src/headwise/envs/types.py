@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from headwise.errors import ConfigError
+from headwise.errors import ConfigError, EnvError
 from headwise.spaces import ActionSpec, ObsSpec
 
 Allocate: TypeAlias = Callable[[tuple[int, ...], DTypeLike], NDArray[Any]]
@@ -23,6 +23,44 @@ def check_allocate(allocate: object) -> None:
             allowed="np.zeros, or a function like it",
             fix="Leave it out.",
         )
+
+
+Leaves: TypeAlias = dict[str, NDArray[Any]]
+"""The arrays that observations are made of, by their paths: a row for each slot."""
+
+
+class EpisodesLost(EnvError):
+    """What was going on in every slot is over, and no step was taken; a reset begins anew."""
+
+
+class Final(NamedTuple):
+    """The true successors that are not what is acted on next: of slots that began anew."""
+
+    slots: NDArray[np.intp]
+    """Which slots, (n,)."""
+    obs: Leaves
+    """The last observations of their episodes, (n, ...)."""
+    legal: NDArray[np.bool_] | None
+    """Which options would have been legal there; None means all."""
+
+
+class Step(NamedTuple):
+    """What one step of all slots came to, a row for each slot, those of a member side by side.
+
+    Observations are the environment's own arrays, in the types of its space; its next step
+    overwrites them.
+    """
+
+    obs: Leaves
+    """What to act on now: the successor, but for the slots of `final`."""
+    reward: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    valid: NDArray[np.bool_]
+    """False where no transition took place (the step in which a slot was only reset)."""
+    final: Final | None
+    legal: NDArray[np.bool_] | None
+    """Which options are legal on `obs`, (N, H, K); None where nobody tells."""
 
 
 class StepBatch(NamedTuple):
@@ -109,7 +147,7 @@ class VecEnv(Protocol):
         """Starts an episode in every slot; returns the observations (P, E, O)."""
 
     def step(self, action: NDArray[np.float32]) -> StepBatch:
-        """One step of every slot."""
+        """One step of every slot; EpisodesLost where there was none, and `reset` comes next."""
 
     def snapshot(self) -> bytes:
         """The whole state, randomness included, so that a run can go on as if uninterrupted."""

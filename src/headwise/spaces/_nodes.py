@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,10 +60,16 @@ class ArrayNode:
         return self.dtype.kind in "iub"
 
     def decode(self, heads: FloatArray) -> NDArray[Any]:
-        values = heads[:, self.columns] + self.offset
+        values = heads[:, self.columns]
+        if self._is_shifted:
+            values = values + self.offset
         if self.integral:
             values = np.rint(values)
         return values.astype(self.dtype).reshape(len(heads), *self.shape)
+
+    @cached_property
+    def _is_shifted(self) -> bool:
+        return bool(self.offset.any())
 
     def encode(self, batch: Any, out: FloatArray) -> None:
         values = _as_array(batch, self.path)

@@ -112,7 +112,6 @@ class ActionCodec:
                 got=space,
                 fix="Give it at least one head.",
             )
-        self._has_lone_numbers = any(not leaf.scalar and not leaf.shape for leaf in self.leaves)
         self.spec = ActionSpec(tuple(build.names), tuple(build.heads), tuple(build.conditions))
 
     @property
@@ -135,14 +134,16 @@ class ActionCodec:
         """
         return self._root.decode(self._checked(heads, 2))
 
-    def as_sampled(self, action: Any) -> Any:
-        """An action of the environment in the types that its space samples.
+    def decode(self, heads: FloatArray) -> Any:
+        """The same for what is known to be right."""
+        return self._root.decode(heads)
 
-        Iterating a batch makes a scalar of what a space of shape () samples as an array.
+    def unstack(self, batch: Any, size: int) -> list[Any]:
+        """A batch of `size` as single actions, in the types that the space samples.
+
+        Gymnasium's `iterate` makes a scalar of what a space of shape () samples as an array.
         """
-        if not self._has_lone_numbers:
-            return action
-        return self._root.unstack(self._root.stack([action]), 1)[0]
+        return self._root.unstack(batch, size)
 
     def to_heads(self, action: Any) -> FloatArray:
         """An action of the environment as its head vector `(H,)`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,6 +75,8 @@ class ObsCodec:
         codec._leaves = []
         for agent, space in observation_spaces.items():
             codec._plan(space, agent, (agent,))
+        for leaf in codec._leaves:
+            leaf.may_be_absent = True
         codec._finish(observation_spaces)
         return codec
 
@@ -121,15 +123,46 @@ class ObsCodec:
         self._fill(obs, out, batched=True)
         return out
 
+    def leaves_of(self, obs: Any, rows: int) -> dict[str, NDArray[Any]]:
+        """The arrays of a batch in Gymnasium's form by their paths, in the types they come in."""
+        found = {}
+        for leaf in self._leaves:
+            values = found[leaf.path] = leaf.pick(obs)
+            if values.shape != (rows, *leaf.shape):
+                raise leaf.misshapen(values, (rows, *leaf.shape))
+        return found
+
+    def stacked(self, many: Sequence[Any]) -> dict[str, NDArray[Any]]:
+        """The same of single observations."""
+        return {leaf.path: np.stack([leaf.pick(obs) for obs in many]) for leaf in self._leaves}
+
+    def write(
+        self,
+        leaves: Mapping[str, NDArray[Any]],
+        out: NDArray[np.float32],
+        where: Callable[[int], str] | None = None,
+    ) -> None:
+        """Arrays (N, ...) by their paths as vectors `(N, size)`.
+
+        Args:
+            leaves: The arrays.
+            out: Where the vectors go.
+            where: What messages call a row.
+        """
+        for leaf, part in zip(self._leaves, self.spec.slices.values(), strict=True):
+            leaf.write(leaves[leaf.path].reshape(len(out), -1), out[:, part], where)
+
+    @property
+    def places(self) -> list[tuple[str, tuple[Any, ...], np.dtype[Any]]]:
+        """For each array its path, the keys that lead to it, and its type in the space."""
+        return [(leaf.path, leaf.keys, leaf.dtype) for leaf in self._leaves]
+
     def _fill(self, obs: Any, out: NDArray[np.float32], *, batched: bool) -> None:
         for leaf, where in zip(self._leaves, self.spec.slices.values(), strict=True):
             values = leaf.pick(obs)
-            if values.shape != ((len(out), *leaf.shape) if batched else leaf.shape):
-                raise SpaceError(
-                    f"the observation at {leaf.path!r} has the wrong shape",
-                    got=values.shape,
-                    allowed=str((len(out), *leaf.shape) if batched else leaf.shape),
-                )
+            shape = (len(out), *leaf.shape) if batched else leaf.shape
+            if values.shape != shape:
+                raise leaf.misshapen(values, shape)
             leaf.write(values.reshape(len(out), -1), out[:, where])
 
     def _plan(self, space: Any, path: str, keys: tuple[Any, ...]) -> None:
@@ -141,15 +174,16 @@ class ObsCodec:
             for index, child in enumerate(space.spaces):
                 self._plan(child, f"{here}[{index}]", (*keys, index))
         elif isinstance(space, spaces.Discrete):
-            self._categories(here, keys, (), [space.n], [space.start])
+            self._categories(here, keys, space, [space.n], [space.start])
         elif isinstance(space, spaces.MultiDiscrete):
-            self._categories(here, keys, space.shape, space.nvec.ravel(), space.start.ravel())
+            self._categories(here, keys, space, space.nvec.ravel(), space.start.ravel())
         elif isinstance(space, spaces.Box | spaces.MultiBinary):
             small = np.dtype(space.dtype) in (np.uint8, np.bool_) or not isinstance(
                 space, spaces.Box
             )
             size = int(np.prod(space.shape))
-            self._leaves.append(_Numbers(here, keys, space.shape, size, small))
+            kind = np.dtype(space.dtype)
+            self._leaves.append(_Numbers(here, keys, space.shape, size, small, kind))
         else:
             raise SpaceError(
                 f"the space at {here!r} cannot be observed as a vector",
@@ -159,7 +193,7 @@ class ObsCodec:
             )
 
     def _categories(
-        self, path: str, keys: tuple[Any, ...], shape: tuple[int, ...], counts: Any, starts: Any
+        self, path: str, keys: tuple[Any, ...], space: spaces.Space[Any], counts: Any, starts: Any
     ) -> None:
         numbers = np.asarray(counts, dtype=np.int64)
         if (options := sum(map(int, numbers))) > MAX_OPTIONS:
@@ -169,12 +203,18 @@ class ObsCodec:
                 allowed=f"up to {MAX_OPTIONS:,}",
                 fix="Wrap the environment so that it is seen as numbers: a Box.",
             )
+        shape, kind, size = tuple(space.shape or ()), np.dtype(space.dtype), int(numbers.sum())
         self._leaves.append(
-            _Categories(path, keys, shape, int(numbers.sum()), True, numbers, np.asarray(starts))
+            _Categories(path, keys, shape, size, True, kind, counts=numbers, starts=np.asarray(starts))
         )
 
 
-@dataclass(frozen=True)
+def absent(dtype: np.dtype[Any]) -> int:
+    """The number of a category that is not there, as that of an agent who has left."""
+    return int(np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max)
+
+
+@dataclass
 class _Numbers:
     """A leaf whose numbers are copied as they are."""
 
@@ -183,6 +223,9 @@ class _Numbers:
     shape: tuple[int, ...]
     size: int
     is_bytes: bool
+    dtype: np.dtype[Any]
+    may_be_absent: bool = False
+    """Whether it belongs to an agent, who may have left."""
     kinds: ClassVar[str] = "iubf"
 
     def pick(self, obs: Any) -> NDArray[Any]:
@@ -203,48 +246,84 @@ class _Numbers:
             )
         return values
 
-    def write(self, values: NDArray[Any], out: NDArray[np.float32]) -> None:
+    def misshapen(self, values: NDArray[Any], allowed: tuple[int, ...]) -> SpaceError:
+        """What is said of an array of another shape."""
+        return SpaceError(
+            f"the observation at {self.path!r} has the wrong shape",
+            got=values.shape,
+            allowed=str(allowed),
+        )
+
+    def write(
+        self,
+        values: NDArray[Any],
+        out: NDArray[np.float32],
+        where: Callable[[int], str] | None = None,
+    ) -> None:
         """Write `(B, elements)` into `out` `(B, size)`."""
+        if values.dtype.kind != "f" or values.dtype.itemsize <= 4:
+            out[...] = values
+            return
         try:
             with np.errstate(over="raise"):
                 out[...] = values
         except FloatingPointError:
             large = np.isfinite(values) & (np.abs(values) > _LARGEST)
             row, element = np.argwhere(large)[0]
-            of_many = f" of row {row}" if len(values) > 1 else ""
             raise SpaceError(
-                f"the observation at {self.path!r}{of_many} is too large for float32",
+                f"{self._at(row, len(values), where)} is too large for float32",
                 got=values[row, element],
                 allowed=f"numbers up to {_LARGEST:.3g}",
             ) from None
+
+    def _at(self, row: int, rows: int, where: Callable[[int], str] | None) -> str:
+        of_many = f" of row {row}" if rows > 1 and where is None else ""
+        before = "" if where is None else f"{where(int(row))}: "
+        return f"{before}the observation at {self.path!r}{of_many}"
 
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""
         return ObsLeaf(self.path, self.shape)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Categories(_Numbers):
     """A leaf whose elements become one-hot."""
 
-    counts: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    counts: NDArray[np.int64] = field(kw_only=True)
+    starts: NDArray[np.int64] = field(kw_only=True)
     kinds: ClassVar[str] = "iub"
 
-    def write(self, values: NDArray[Any], out: NDArray[np.float32]) -> None:
+    def __post_init__(self) -> None:
+        self._first = np.cumsum(self.counts) - self.counts
+        self._rows = np.arange(1)[:, None]
+
+    def write(
+        self,
+        values: NDArray[Any],
+        out: NDArray[np.float32],
+        where: Callable[[int], str] | None = None,
+    ) -> None:
         """Write `(B, elements)` one-hot into `out` `(B, size)`."""
         options = values.astype(np.int64) - self.starts
         good = (options >= 0) & (options < self.counts)
-        if not good.all():
-            row, element = np.argwhere(~good)[0]
+        out[...] = 0.0
+        if len(self._rows) != len(out):
+            self._rows = np.arange(len(out))[:, None]
+        if good.all():
+            out[self._rows, options + self._first] = 1.0
+            return
+        wrong = ~good & ((values != absent(values.dtype)) if self.may_be_absent else True)
+        if wrong.any():
+            row, element = np.argwhere(wrong)[0]
             low = int(self.starts[element])
             raise SpaceError(
-                f"the observation at {self.path!r} is out of range",
+                f"{self._at(row, 1, where)} is out of range",
                 got=values[row, element],
                 allowed=f"{low} to {low + int(self.counts[element]) - 1}",
             )
-        out[...] = 0.0
-        np.put_along_axis(out, options + np.cumsum(self.counts) - self.counts, 1.0, axis=1)
+        rows, elements = np.nonzero(good)
+        out[rows, (options + self._first)[rows, elements]] = 1.0
 
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""

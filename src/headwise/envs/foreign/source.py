@@ -5,32 +5,34 @@ from __future__ import annotations
 import difflib
 import inspect
 import logging
-import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 from weakref import WeakSet
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
 
 from headwise.checks import checked_switch
 from headwise.envs.autoreset import autoreset_mode
-from headwise.envs.foreign_codec import EnvCodec
-from headwise.envs.foreign_port import FlatReader, Port
-from headwise.envs.foreign_slot import GymSlot, Slot, TeamReward, TeamSlot
-from headwise.envs.foreign_vec import ForeignVecEnv
+from headwise.envs.foreign.adapter import Adapter
+from headwise.envs.foreign.codec import EnvCodec
+from headwise.envs.foreign.parallel import Team, TeamReward, parallel
+from headwise.envs.foreign.vec_env import ForeignVecEnv
+from headwise.envs.foreign.vector import AsyncEnvs, SyncEnvs
 from headwise.envs.make import check_population, env_names, make_vec, own_name
 from headwise.envs.modules import import_module_of
 from headwise.envs.types import Allocate, VecEnv, check_allocate
 from headwise.errors import ConfigError, EnvError, HeadwiseError
 from headwise.registry import unknown
 from headwise.spaces import ViewKind
+from headwise.spaces.action import as_array
 from headwise.spaces.convert import Bounds
 
 Vectorization: TypeAlias = Literal["sync", "async"]
+V = TypeVar("V")
 Make: TypeAlias = Callable[[], Any]
 
 DEFAULT_SLOTS = 16
@@ -84,6 +86,7 @@ def wrap(
     vectorization: Vectorization = "sync",
     autoreset: str | None = None,
     team_reward: TeamReward = "sum",
+    reward_weights: Sequence[float] | None = None,
     num_threads: int | None = None,
     allocate: Allocate = np.zeros,
     **settings: Any,
@@ -102,6 +105,8 @@ def wrap(
         autoreset: When a vector environment resets, if its metadata do not say: "next_step",
             "same_step" or "disabled".
         team_reward: What a team earns: the "sum" of its agents' rewards, or their "mean".
+        reward_weights: How much each part of a reward counts, for environments whose rewards have
+            parts: what is learned from is the weighted sum.
         num_threads: Not needed here; taken so that every environment takes it.
         allocate: Makes the arrays, for those who want them in pinned memory.
         **settings: For the callable.
@@ -118,28 +123,43 @@ def wrap(
     check_population(name, seeds, DEFAULT_SLOTS if num_slots is None else num_slots)
     seeds = [int(seed) for seed in seeds]
     make, first = _maker(name, env, settings, itself=is_itself(env, len(seeds), num_slots))
+    weights = _checked_weights(reward_weights)
     coded = partial(EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks)
     if isinstance(first, VectorEnv):
-        ports, codec, slots = _vectors(name, first, make, len(seeds), num_slots, autoreset, coded)
-        return ForeignVecEnv(name, ports, seeds, slots, codec, stepped=first, allocate=allocate)
+        return ForeignVecEnv(
+            name,
+            *_vectors(name, first, make, seeds, num_slots, autoreset, coded, weights),
+            stepped=first,
+            allocate=allocate,
+        )
     if autoreset is not None:
         raise ConfigError(
             "autoreset is for vector environments", got=autoreset, fix="Leave it out."
         )
-    default = 1 if first is env else DEFAULT_SLOTS
-    slots = default if num_slots is None else int(num_slots)
+    slots = (1 if first is env else DEFAULT_SLOTS) if num_slots is None else int(num_slots)
+    codec, where = _codec(name, first, coded), partial(_where, name, slots)
 
-    def slot(env: Any, number: int) -> Slot:
-        where = f"{name} in slot {number % slots} of member {number // slots}"
-        return _slot(name, env, coded, where, team_reward)
+    def dressed(env: Any, slot: int) -> gym.Env[Any, Any]:
+        env = parallel(env)
+        return env if isinstance(env, gym.Env) else Team(env, codec, where(slot), team_reward)
 
-    one = slot(first, 0)
-    vector = _replicated(
-        name, one, lambda number: slot(make(), number), len(seeds) * slots, vectorization
-    )
-    port = Port(vector, FlatReader(one.codec), AutoresetMode.DISABLED, len(seeds))
-    stepped = first if vectorization == "sync" else vector
-    return ForeignVecEnv(name, [port], seeds, slots, one.codec, stepped=stepped, allocate=allocate)
+    def adapters() -> list[Adapter]:
+        count = len(seeds) * slots
+        vector: SyncEnvs | AsyncEnvs
+        if vectorization == "async":
+            making = [lambda slot=slot: dressed(make(), slot) for slot in range(count)]
+            vector = _built(name, partial(AsyncEnvs, making, codec, where))
+        else:
+            envs = [first, *(make() for _ in range(1, count))]
+            _check_different(name, [env.unwrapped if isinstance(env, gym.Env) else env for env in envs])
+            dressed_envs = [dressed(env, slot) for slot, env in enumerate(envs)]
+            vector = _built(name, partial(SyncEnvs, dressed_envs, codec, where))
+        return [Adapter(vector, codec, AutoresetMode.SAME_STEP, len(seeds), where, weights)]
+
+    if vectorization == "async":
+        first.close()
+    stepped = first if vectorization == "sync" else None
+    return ForeignVecEnv(name, adapters, seeds, slots, codec, stepped=stepped, allocate=allocate)
 
 
 TRANSLATING = frozenset(
@@ -278,64 +298,69 @@ def _name_of(env: Any) -> str:
 
 
 def _is_team(env: Any) -> bool:
+    """Whether it is PettingZoo's, whose agents act at once or in turns."""
     if isinstance(env, type | gym.Env | VectorEnv):
         return False
-    if hasattr(env, "agent_selection") or hasattr(env, "agent_iter"):
-        raise EnvError(
-            f"{type(env).__name__}: its agents act in turns",
-            allowed="environments whose agents act at once (ParallelEnv)",
-            fix="Convert it: pettingzoo.utils.aec_to_parallel(env).",
-        )
-    return hasattr(env, "possible_agents") and callable(getattr(env, "action_space", None))
+    in_turns = hasattr(env, "agent_selection") or hasattr(env, "agent_iter")
+    return hasattr(env, "possible_agents") and (
+        in_turns or callable(getattr(env, "action_space", None))
+    )
 
 
 # --- single environments ------------------------------------------------------------------------
 
 
-def _slot(
-    name: str, env: Any, coded: Callable[..., EnvCodec], where: str, team_reward: TeamReward
-) -> Slot:
+def _codec(name: str, env: Any, coded: Callable[..., EnvCodec]) -> EnvCodec:
+    """What knows the spaces of an environment."""
     if isinstance(env, gym.Env):
-        return GymSlot(env, coded(env.observation_space, env.action_space), where)
+        return coded(env.observation_space, env.action_space)
     if _is_team(env):
-        agents = list(env.possible_agents)
-        codec = coded(
-            {agent: env.observation_space(agent) for agent in agents},
-            {agent: env.action_space(agent) for agent in agents},
+        team = parallel(env)
+        agents = list(team.possible_agents)
+        return coded(
+            {agent: team.observation_space(agent) for agent in agents},
+            {agent: team.action_space(agent) for agent in agents},
         )
-        return TeamSlot(env, codec, where, team_reward)
     raise EnvError(f"{name} made something that is no environment", got=env, allowed=_KINDS)
 
 
-def _replicated(
-    name: str, first: Slot, make: Callable[[int], Slot], count: int, vectorization: Vectorization
-) -> VectorEnv[Any, Any, Any]:
-    if vectorization == "async":
-        first.close()
-        making = [partial(_deaf, os.getpid(), make, number) for number in range(count)]
-        return AsyncVectorEnv(making, autoreset_mode=AutoresetMode.DISABLED)
-    slots = [first, *(make(number) for number in range(1, count))]
-    if len({id(getattr(slot.env, "unwrapped", slot.env)) for slot in slots}) < count:
+def _where(name: str, num_slots: int, slot: int) -> str:
+    return f"{name} in slot {slot % num_slots} of member {slot // num_slots}"
+
+
+def _built(name: str, build: Callable[[], V]) -> V:
+    """A vector environment of several, which must be of one kind."""
+    try:
+        return build()
+    except HeadwiseError:
+        raise
+    except (EOFError, OSError) as error:
+        raise EnvError(f"{name} could not be made in a process of its own", fix=_CALLABLE) from error
+    except RuntimeError as error:
         raise EnvError(
-            f"{name} gave the same environment twice",
-            allowed="a new one at every call",
-            fix=_CALLABLE,
-        )
-    return SyncVectorEnv(
-        [partial(_itself, slot) for slot in slots], copy=False,
-        autoreset_mode=AutoresetMode.DISABLED,
-    )  # fmt: skip
+            f"{name} gave environments with different spaces",
+            got=str(error),
+            allowed="the same spaces in every slot",
+        ) from error
 
 
-def _itself(slot: Slot) -> Slot:
-    return slot
+def _check_different(name: str, made: Sequence[object], kind: str = "environment") -> None:
+    if len({id(one) for one in made}) < len(made):
+        allowed = None if "vector" in kind else "a new one at every call"
+        raise EnvError(f"{name} gave the same {kind} twice", allowed=allowed, fix=_CALLABLE)
 
 
-def _deaf(parent: int, make: Callable[[int], Slot], number: int) -> Slot:
-    """A slot in a process that leaves Ctrl-C to the one that trains, which saves and closes it."""
-    if os.getpid() != parent:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return make(number)
+def _checked_weights(weights: Any) -> NDArray[np.float64] | None:
+    if weights is None:
+        return None
+    array = as_array(weights)
+    if array.dtype.kind in "iuf" and array.ndim == 1 and len(array) and np.isfinite(array).all():
+        return array.astype(np.float64)
+    raise ConfigError(
+        "reward_weights say how much each part of a reward counts",
+        got=weights,
+        allowed="a finite number for each part, as (1.0, 0.1)",
+    )
 
 
 # --- vector environments --------------------------------------------------------------------------
@@ -345,12 +370,14 @@ def _vectors(
     name: str,
     first: VectorEnv[Any, Any, Any],
     make: Make,
-    num_members: int,
+    seeds: Sequence[int],
     num_slots: int | None,
     autoreset: str | None,
     coded: Callable[..., EnvCodec],
-) -> tuple[list[Port], EnvCodec, int]:
+    weights: NDArray[np.float64] | None,
+) -> tuple[Callable[[], list[Adapter]], Sequence[int], int, EnvCodec]:
     """One vector environment for all members, or one for each if it can be made."""
+    num_members = len(seeds)
     given = isinstance(make, partial) and make.func is _another
     share = first.num_envs // num_members if given else first.num_envs
     wanted = share if num_slots is None else int(num_slots)
@@ -363,12 +390,21 @@ def _vectors(
             "each member.",
         )
     vectors = [first] if given else [first, *(make() for _ in range(num_members - 1))]
-    if len({id(vector) for vector in vectors}) < len(vectors):
-        raise EnvError(f"{name} gave the same vector environment twice", fix=_CALLABLE)
+    _check_different(name, vectors, "vector environment")
     codec = coded(first.single_observation_space, first.single_action_space)
     members = num_members if given else 1
-    ports = [Port(vector, codec, _mode(name, vector, autoreset), members) for vector in vectors]
-    return ports, codec, wanted
+    adapters = [
+        Adapter(
+            vector,
+            codec,
+            _mode(name, vector, autoreset),
+            members,
+            lambda slot, first=number * members * wanted: _where(name, wanted, first + slot),
+            weights,
+        )
+        for number, vector in enumerate(vectors)
+    ]
+    return lambda: adapters, seeds, wanted, codec
 
 
 def _mode(name: str, vector: VectorEnv[Any, Any, Any], autoreset: str | None) -> AutoresetMode:

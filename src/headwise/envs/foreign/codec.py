@@ -74,6 +74,11 @@ class EnvCodec:
         self._view = None if view is None else View(native, view, bins=chosen)
         self.spec = native if self._view is None else self._view.spec
         """The heads of the action, as the learner is to see them."""
+        self._is_range = ~self.spec.is_choice
+        self._least = np.where(self._is_range, -1.0, 0.0).astype(np.float32)
+        self._most = np.where(self._is_range, 1.0, self.spec.high).astype(np.float32)
+        self._choices = np.flatnonzero(self.spec.is_choice)
+        self._width = self.spec.high - self.spec.low
         self._plan_observations(observation_space)
         self._masks = MaskReader(action_space, native)
         self.all_legal: Legal = self.spec.option_mask | ~self.spec.is_choice[:, None]
@@ -90,17 +95,23 @@ class EnvCodec:
     def _plan_observations(self, space: Spaces) -> None:
         self._by_agent: dict[str, ObsCodec] = {}
         if isinstance(space, spaces.Space):
-            seen, self.mask_in_obs = self._without_mask(space)
+            seen, self.mask_in_obs = self.without_mask(space)
             self._codec = ObsCodec(seen)
         else:
-            pairs = {agent: self._without_mask(one) for agent, one in space.items()}
+            pairs = {agent: self.without_mask(one) for agent, one in space.items()}
             self.mask_in_obs = any(found for _, found in pairs.values())
             self._codec = ObsCodec.of_agents({agent: seen for agent, (seen, _) in pairs.items()})
-            self._by_agent = {agent: ObsCodec(seen) for agent, (seen, _) in pairs.items()}
+            self._by_agent = {a: ObsCodec.of_agents({a: seen}) for a, (seen, _) in pairs.items()}
         self.obs_spec: ObsSpec = self._codec.spec
         """The layout of a flat observation."""
 
-    def _without_mask(self, space: spaces.Space[Any]) -> tuple[spaces.Space[Any], bool]:
+    @property
+    def shows_mask(self) -> bool:
+        """Whether a batch of observations has masks in it; those of a team are told beside it."""
+        return self.mask_in_obs and not self._by_agent
+
+    def without_mask(self, space: spaces.Space[Any]) -> tuple[spaces.Space[Any], bool]:
+        """An observation space without the mask in it, and whether it had one."""
         if not self.reads_masks or not isinstance(space, spaces.Dict) or MASK not in space.spaces:
             return space, False
         rest = [(key, one) for key, one in space.spaces.items() if key != MASK]
@@ -137,9 +148,9 @@ class EnvCodec:
         """One observation as a vector (O,)."""
         if not self._by_agent:
             return self._codec.flatten(obs)
-        self._check_agents(obs)
+        self.check_agents(obs)
         parts = [
-            codec.flatten(obs[agent])
+            codec.flatten({agent: obs[agent]})
             if agent in obs
             else np.zeros(codec.spec.size, dtype=np.float32)
             for agent, codec in self._by_agent.items()
@@ -152,7 +163,8 @@ class EnvCodec:
         """A batch in Gymnasium's form as an array (B, O), written into `out` if given."""
         return self._codec.flatten_batch(obs, out)
 
-    def _check_agents(self, obs: Any) -> None:
+    def check_agents(self, obs: Any) -> None:
+        """Refuses observations of a team that are no dict by agent."""
         if not isinstance(obs, Mapping) or not set(obs) <= set(self._by_agent):
             raise SpaceError(
                 "the observations are no dict by agent",
@@ -168,9 +180,9 @@ class EnvCodec:
 
     def to_env_batch(self, action: NDArray[Any]) -> Any:
         """Actions in the learner's form, (B, H), as a batch in Gymnasium's form."""
-        return self._actions.to_env_batch(self._native(action))
+        return self._actions.decode(self._native(action))
 
-    def _native(self, action: NDArray[Any]) -> FloatArray:
+    def _native(self, action: NDArray[Any]) -> NDArray[Any]:
         spec = self.spec
         if action.ndim != 2 or action.shape[1] != spec.num_heads:
             raise SpaceError(
@@ -178,18 +190,30 @@ class EnvCodec:
                 got=action.shape,
                 allowed=f"(..., {spec.num_heads}), a number for each of {', '.join(spec.names)}",
             )
-        unit = action.astype(np.float64)
-        good = spec.is_choice | (np.abs(unit) <= 1.0)
-        if not good.all():
-            row, head = np.argwhere(~good)[0]
-            raise SpaceError(
-                f"head {spec.names[head]!r} of action {int(row)} is out of range",
-                got=unit[row, head],
-                allowed="numbers from -1 to 1, which span the Range",
-            )
-        reals = spec.low + (unit + 1.0) * 0.5 * (spec.high - spec.low)
-        values = np.where(spec.is_choice, unit, np.clip(reals, spec.low, spec.high))
-        return spec.check(values) if self._view is None else self._view.to_native(values)
+        clean = np.minimum(np.maximum(action, self._least), self._most)
+        if spec.num_choices == spec.num_heads:
+            clean = np.rint(clean)
+        elif spec.num_choices:
+            clean[:, self._choices] = np.rint(clean[:, self._choices])
+        if not (clean == action).all():
+            self._refuse(action.astype(np.float64))
+        if spec.num_choices == spec.num_heads:
+            return clean if self._view is None else self._view.to_native(clean)
+        unit = clean.astype(np.float64)
+        reals = np.minimum(np.maximum(spec.low + (unit + 1.0) * 0.5 * self._width, spec.low), spec.high)
+        values = np.where(self._is_range, reals, unit) if spec.num_choices else reals
+        return values if self._view is None else self._view.to_native(values)
+
+    def _refuse(self, unit: FloatArray) -> None:
+        good = self.spec.is_choice | (np.abs(unit) <= 1.0)
+        if good.all():
+            self.spec.check(np.where(self.spec.is_choice, unit, self.spec.low))
+        row, head = np.argwhere(~good)[0]
+        raise SpaceError(
+            f"head {self.spec.names[head]!r} of action {int(row)} is out of range",
+            got=unit[row, head],
+            allowed="numbers from -1 to 1, which span the Range",
+        )
 
     # --- masks ----------------------------------------------------------------------------------
 

@@ -1,0 +1,401 @@
+"""Users' environments as the training loop sees them: a population over vector environments."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.envs.foreign import diagnose
+from headwise.envs.foreign.adapter import Adapter
+from headwise.envs.foreign.codec import EnvCodec
+from headwise.envs.foreign.made import difference, in_common
+from headwise.envs.foreign.vector import AsyncEnvs, SyncEnvs
+from headwise.envs.lander_vec import slot_seeds
+from headwise.envs.masks import Legal, check_legal
+from headwise.envs.types import Allocate, EpisodesLost, Final, Leaves, Step, StepBatch
+from headwise.errors import EnvError, HeadwiseError
+
+_INSTEAD = (
+    "Give the environment get_state() -> bytes and set_state(bytes); without them, restore the "
+    "learner, call reset() and go on from new episodes."
+)
+MOST_NEW_PROCESSES = 3
+"""How often an environment may get new processes where the old ones have ended."""
+logger = logging.getLogger("headwise")
+_LARGE = 1e76
+"""Squares of what fits float32 add up to no more, if there are few."""
+_MAGIC = b"headwise/foreign/1\n"
+_users: WeakValueDictionary[int, ForeignVecEnv] = WeakValueDictionary()
+"""Who began the episodes that go on in an object, by its id; whoever is in here keeps it alive."""
+
+
+class ForeignVecEnv:
+    """Any Gymnasium or PettingZoo environment, for P members with E slots each.
+
+    The seed of a slot is a function of its member's seed and its number alone, so a member sees the
+    same episodes alone and in any population.
+
+    Args:
+        name: What messages call it.
+        make: Makes what is stepped, whose slots are those of the members in order; once more where
+            processes have ended.
+        seeds: One seed for each member.
+        num_slots: Environment slots of each member.
+        codec: What translates observations, actions and masks.
+        stepped: The object that is stepped, or the first of them, if others may step it as well.
+        allocate: Makes the arrays, for those who want them in pinned memory.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Sequence[Adapter]],
+        seeds: Sequence[int],
+        num_slots: int,
+        codec: EnvCodec,
+        *,
+        stepped: object = None,
+        allocate: Allocate = np.zeros,
+    ) -> None:
+        self.name = name
+        self.num_members, self.num_slots = len(seeds), num_slots
+        self.codec = codec
+        self.spec, self.obs_spec = codec.spec, codec.obs_spec
+        self.first_legal: Legal | None = None
+        """The masks of the observations that `reset` returned, (P, E, H, K), if there are any."""
+        self._member_seeds = list(seeds)
+        self._seeds: list[int] | None = slot_seeds(seeds, num_slots)
+        self._make, self._remade, self._ended = make, 0, False
+        self.adapters = list(make())
+        """What is stepped: the slots of all members, in order."""
+        stepped = self.adapters[0].vector if stepped is None else stepped
+        self._stepped = getattr(stepped, "unwrapped", stepped)
+        ends = np.cumsum([0, *(adapter.num_envs for adapter in self.adapters)])
+        assert ends[-1] == self.num_members * num_slots
+        self._rows = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
+        self._allocate = allocate
+        self._batch = StepBatch.of_shape(self.num_members, num_slots, self.obs_spec.size, allocate)
+        self._parts = self._divided()
+        self._return = np.zeros((self.num_members, num_slots))
+        self._length = np.zeros((self.num_members, num_slots), dtype=np.int32)
+        self._tells_state: bool | None = None
+        self._begun = self._closed = False
+
+    def reseed(self, seeds: Sequence[int]) -> None:
+        """Lets the next `reset` begin the randomness of every slot anew, by its member's seed."""
+        assert len(seeds) == self.num_members
+        self._member_seeds = list(seeds)
+        self._seeds = slot_seeds(seeds, self.num_slots)
+
+    def reset(self) -> NDArray[np.float32]:
+        """Starts an episode in every slot; returns the observations (P, E, O)."""
+        self._check_open()
+        while True:
+            seeds, self._seeds = self._seeds, None  # a second time, randomness goes on
+            try:
+                if self._ended:
+                    self.adapters, self._ended = list(self._make()), False
+                shown = [
+                    adapter.reset(None if seeds is None else seeds[rows])
+                    for adapter, rows in zip(self.adapters, self._rows, strict=True)
+                ]
+                break
+            except Exception as error:
+                self._begin_anew(error)
+        masks = [legal for _, legal in shown]
+        for rows, (leaves, _) in zip(self._rows, shown, strict=True):
+            self._write(leaves, self._parts[rows.start].obs, rows.start)
+        self._return[...] = 0.0
+        self._length[...] = 0
+        self._take_first_masks(masks)
+        self._begun = True
+        _users[id(self._stepped)] = self
+        return self._batch.obs
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether another has begun episodes in the same object since this one did."""
+        return self._begun and _users.get(id(self._stepped)) is not self
+
+    def step(self, action: NDArray[np.float32]) -> StepBatch:
+        """One step of every slot, with actions (P, E, H) in the learner's form."""
+        self._check_open()
+        if not self._begun:
+            raise EnvError(f"{self.name}: step before reset", fix="Call reset() first.")
+        shape = (self.num_members, self.num_slots, self.spec.num_heads)
+        if action.shape != shape:
+            raise EnvError(
+                f"{self.name}: actions of the wrong shape", got=action.shape, allowed=str(shape)
+            )
+        flat = action.reshape(-1, self.spec.num_heads)
+        # All are translated before the first is taken, so that a bad one leaves all as they were.
+        translated = [self.codec.to_env_batch(flat[rows]) for rows in self._rows]
+        steps = []
+        for adapter, one in zip(self.adapters, translated, strict=True):
+            try:
+                steps.append(adapter.step(one))
+            except Exception as error:
+                self._begin_anew(error)
+                raise EpisodesLost(f"{self.name}: every slot begins a new episode") from error
+        return self._batch_of(steps)
+
+    # --- from Steps to a batch: the only place where observations become vectors ----------------
+
+    def _batch_of(self, steps: Sequence[Step]) -> StepBatch:
+        for step, rows in zip(steps, self._rows, strict=True):
+            self._take(step, rows)
+        batch = self._batch
+        if any(step.final is not None for step in steps):
+            np.copyto(batch.next_obs, batch.obs)
+            for step, rows in zip(steps, self._rows, strict=True):
+                if step.final is not None:
+                    self._take_final(step.final, rows)
+        elif not any(adapter.resets_later for adapter in self.adapters):
+            self._keep_account(None)
+            self._check_masks(np.zeros(batch.valid.shape, dtype=np.bool_))
+            return batch._replace(next_obs=batch.obs)
+        else:
+            batch = batch._replace(next_obs=batch.obs)
+        over = batch.terminated | batch.truncated
+        self._check_masks(over)
+        self._keep_account(over)
+        return batch
+
+    def _take(self, step: Step, rows: slice) -> None:
+        """Writes down a step, but for the successors that are not acted on."""
+        part = self._parts[rows.start]
+        self._write(step.obs, part.obs, rows.start)
+        # Squares, because BLAS adds them up without a word about what is too large.
+        if not np.vdot(step.reward, step.reward) <= _LARGE:
+            diagnose.bad_reward(self.name, step.reward, lambda row: self._place(rows.start + row))
+        part.reward[...] = step.reward
+        part.terminated[...] = step.terminated
+        part.truncated[...] = step.truncated
+        part.valid[...] = step.valid
+        if step.legal is not None or self._batch.legal is not None:
+            self._take_masks(step, rows)
+
+    def _take_final(self, final: Final, rows: slice) -> None:
+        last = np.empty((len(final.slots), self.obs_spec.size), dtype=np.float32)
+        self._write(final.obs, last, final.slots + rows.start)
+        self._parts[rows.start].next_obs[final.slots] = last
+
+    def _write(self, leaves: Leaves, out: NDArray[np.float32], slots: int | NDArray[Any]) -> None:
+        """Writes observations as vectors, and refuses what is not finite.
+
+        Args:
+            leaves: The observations.
+            out: Where the vectors go.
+            slots: Whose they are: their numbers, or the first of consecutive ones.
+        """
+
+        def slot(row: int) -> int:
+            return slots + row if isinstance(slots, int) else int(slots[row])
+
+        self.codec.observations.write(leaves, out, lambda row: self._where(slot(row)))
+        if not self.obs_spec.is_bytes and not isfinite(np.vdot(out, out)):
+            diagnose.not_finite(self.name, out, self.codec, lambda row: self._place(slot(row)))
+
+    def _check_masks(self, over: Legal) -> None:
+        batch = self._batch
+        if batch.legal is not None and batch.next_legal is not None:
+            waits = np.concatenate([one.waits for one in self.adapters]).reshape(over.shape)
+            check_legal(batch.legal, self.spec, self.codec.all_legal, waits)
+            check_legal(batch.next_legal, self.spec, self.codec.all_legal, over)
+
+    def _take_masks(self, step: Step, rows: slice) -> None:
+        self._hold_masks()
+        part, all_legal = self._parts[rows.start], self.codec.all_legal
+        assert part.legal is not None
+        assert part.next_legal is not None
+        part.legal[...] = part.next_legal[...] = all_legal if step.legal is None else step.legal
+        if step.final is not None:
+            told = step.final.legal
+            part.next_legal[step.final.slots] = all_legal if told is None else told
+
+    def _hold_masks(self) -> None:
+        """From the first mask on there always are some; where nobody tells, all is legal."""
+        if self._batch.legal is not None:
+            return
+        shape = (self.num_members, self.num_slots, *self.codec.all_legal.shape)
+        legal, next_legal = (self._allocate(shape, np.bool_) for _ in range(2))
+        legal[...] = next_legal[...] = self.codec.all_legal
+        self._batch = self._batch._replace(legal=legal, next_legal=next_legal)
+        self._parts = self._divided()
+
+    def _divided(self) -> dict[int, StepBatch]:
+        """The rows of each vector environment, by the first of them."""
+        flat = self._batch.flat().arrays()
+        return {
+            rows.start: StepBatch(**{name: x[rows] for name, x in flat.items()})
+            for rows in self._rows
+        }
+
+    def _take_first_masks(self, masks: Sequence[Legal | None]) -> None:
+        if self._batch.legal is None and all(mask is None for mask in masks):
+            return
+        self._hold_masks()
+        all_legal = self.codec.all_legal
+        shape = (self.num_members, self.num_slots, *all_legal.shape)
+        self.first_legal = np.empty(shape, dtype=np.bool_)
+        for mask, rows in zip(masks, self._rows, strict=True):
+            self.first_legal.reshape(-1, *all_legal.shape)[rows] = (
+                all_legal if mask is None else mask
+            )
+        never = np.zeros(shape[:2], dtype=np.bool_)
+        check_legal(self.first_legal, self.spec, all_legal, never)
+
+    def _place(self, row: int) -> str:
+        return f"slot {row % self.num_slots} of member {row // self.num_slots}"
+
+    def _where(self, row: int) -> str:
+        return f"{self.name} in {self._place(row)}"
+
+    # --- processes that end ---------------------------------------------------------------------
+
+    def _begin_anew(self, error: Exception) -> None:
+        """Ends all processes, so that a reset makes new ones; raises what that cannot help."""
+        vector = self.adapters[0].vector
+        if not isinstance(vector, AsyncEnvs):
+            raise error
+        vector.close(terminate=True)
+        self._begun, self._ended = False, True
+        if isinstance(error, HeadwiseError):  # of what the environment gives: it would again
+            raise error
+        self._remade += 1
+        if self._remade > MOST_NEW_PROCESSES:
+            raise error
+        self._seeds = slot_seeds(self._member_seeds, self.num_slots, self._remade)
+        logger.warning(
+            "%s: its processes have ended (%s). New ones begin new episodes, for the %d. time of "
+            "%d at most.",
+            self.name,
+            f"{type(error).__name__}: {error}".rstrip(": "),
+            self._remade,
+            MOST_NEW_PROCESSES,
+        )
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether every environment can write down its state."""
+        if not self._begun:  # nothing to tell before the first reset
+            return all(self._told("has_hooks") or [False])
+        if self._tells_state is None:
+            self._tells_state = all(saved is not None for saved in self._saved())
+        return self._tells_state
+
+    def snapshot(self) -> bytes:
+        """The whole state of every slot, as their environments tell it."""
+        self._check_open()
+        if not self._begun:
+            raise EnvError(f"{self.name}: snapshot before reset", fix="Call reset() first.")
+        blobs = [blob for blob in self._saved() if blob is not None]
+        if len(blobs) < self._return.size:
+            raise EnvError(f"{self.name} cannot be resumed exactly", fix=_INSTEAD)
+        parts = [*blobs, *(np.ascontiguousarray(x).tobytes() for x in self._kept())]
+        header = {
+            "slots": [self.num_members, self.num_slots],
+            "sizes": [len(x) for x in parts],
+            "made": in_common(self._told("stayed")),
+        }
+        return _MAGIC + json.dumps(header).encode() + b"\n" + b"".join(parts)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes back to a snapshot."""
+        if not self.can_snapshot:
+            raise EnvError(f"{self.name} cannot be resumed exactly", fix=_INSTEAD)
+        parts = self._parts_of(snapshot)
+        self.reset()  # environments refuse to step before it
+        kept = self._kept()
+        expected = [array.nbytes for array in kept]
+        blobs, arrays = parts[: -len(kept)], parts[-len(kept) :]
+        if [len(x) for x in arrays] != expected or len(blobs) != self._return.size:
+            raise EnvError(f"{self.name}: the snapshot is of another environment")
+        vector = self.adapters[0].vector
+        if isinstance(vector, AsyncEnvs):
+            vector.set_attr("saved", blobs)
+        elif isinstance(vector, SyncEnvs):
+            for state, blob in zip(vector.states, blobs, strict=True):
+                state.saved = blob
+        for array, data in zip(kept, arrays, strict=True):
+            array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
+
+    def made_otherwise(self, snapshot: bytes) -> str:
+        """How these were made otherwise than those of a snapshot, in words; nothing if alike.
+
+        A snapshot of an earlier version does not tell, so that nothing is known of it.
+        """
+        made, told = self._told("made"), self._header_of(snapshot)[0].get("made")
+        if not made or not isinstance(told, dict):
+            return ""
+        return difference(in_common(made), {n: x for n, x in told.items() if isinstance(x, dict)})
+
+    def close(self) -> None:
+        """Closes every environment."""
+        for adapter in self.adapters:
+            adapter.close()
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EnvError(f"{self.name}: it is closed", fix="Make a new one.")
+
+    # --- what a step leaves behind --------------------------------------------------------------
+
+    def _keep_account(self, over: Legal | None) -> None:
+        """Adds up episodes; None where none has ended and every slot has gone on."""
+        batch = self._batch
+        self._return += batch.reward
+        self._length += 1
+        if over is not None and not batch.valid.all():
+            self._return[~batch.valid] = self._length[~batch.valid] = 0
+        batch.episode_return[...] = self._return
+        batch.episode_length[...] = self._length
+        if over is not None:
+            self._return[over] = self._length[over] = 0
+
+    # --- what a snapshot is made of -------------------------------------------------------------
+
+    def _kept(self) -> list[NDArray[np.float64] | NDArray[np.int32]]:
+        return [self._return, self._length]
+
+    def _saved(self) -> list[bytes | None]:
+        return self._told("saved") or [None]
+
+    def _told(self, what: str) -> list[Any]:
+        """What every slot says of itself; nothing for vector environments of others' making."""
+        vector = self.adapters[0].vector
+        if isinstance(vector, AsyncEnvs):
+            return list(vector.call("told", what))
+        return [getattr(one, what) for one in vector.states] if isinstance(vector, SyncEnvs) else []
+
+    def _parts_of(self, snapshot: bytes) -> list[bytes]:
+        header, rest = self._header_of(snapshot)
+        sizes: Any = header.get("sizes")
+        mine = [self.num_members, self.num_slots]
+        whole = isinstance(sizes, list) and all(isinstance(x, int) and x >= 0 for x in sizes)
+        if not whole or header.get("slots") != mine or sum(sizes) != len(rest):
+            raise EnvError(
+                f"{self.name}: the snapshot is damaged or of another environment",
+                got=f"{len(snapshot)} bytes",
+                allowed=f"a snapshot of {mine[0]} members with {mine[1]} slots",
+            )
+        ends = np.cumsum([0, *sizes])
+        return [rest[start:stop] for start, stop in pairwise(ends)]
+
+    def _header_of(self, snapshot: bytes) -> tuple[dict[str, Any], bytes]:
+        """What a snapshot says of itself, which is nothing if it is damaged, and all the rest."""
+        told, _, rest = snapshot.removeprefix(_MAGIC).partition(b"\n")
+        try:
+            header = json.loads(told) if snapshot.startswith(_MAGIC) else {}
+        except ValueError:
+            header = {}
+        return (header if isinstance(header, dict) else {}), rest
