@@ -109,7 +109,8 @@ class ArrayNode:
 
     def unstack(self, batch: NDArray[Any], size: int) -> list[Any]:
         assert len(batch) == size
-        return list(batch) if self.scalar else [np.asarray(sample) for sample in batch]
+        lone = not self.scalar and not self.shape
+        return [np.asarray(sample) for sample in batch] if lone else list(batch)
 
     def length(self, batch: Any) -> int:
         values = _as_array(batch, self.path)

@@ -74,11 +74,12 @@ class EnvCodec:
         self._view = None if view is None else View(native, view, bins=chosen)
         self.spec = native if self._view is None else self._view.spec
         """The heads of the action, as the learner is to see them."""
-        self._is_range = ~self.spec.is_choice
-        self._least = np.where(self._is_range, -1.0, 0.0).astype(np.float32)
-        self._most = np.where(self._is_range, 1.0, self.spec.high).astype(np.float32)
-        self._choices = np.flatnonzero(self.spec.is_choice)
-        self._width = self.spec.high - self.spec.low
+        choice, low, high = self.spec.is_choice, self.spec.low, self.spec.high
+        self._least = np.where(choice, 0.0, -1.0).astype(np.float32)
+        self._most = np.where(choice, high, 1.0).astype(np.float32)
+        # (u + 1) half + base is an option itself, and goes from low to high for a Range.
+        self._half = np.where(choice, 1.0, 0.5 * (high - low))
+        self._base = np.where(choice, -1.0, low)
         self._plan_observations(observation_space)
         self._masks = MaskReader(action_space, native)
         self.all_legal: Legal = self.spec.option_mask | ~self.spec.is_choice[:, None]
@@ -191,18 +192,15 @@ class EnvCodec:
                 allowed=f"(..., {spec.num_heads}), a number for each of {', '.join(spec.names)}",
             )
         clean = np.minimum(np.maximum(action, self._least), self._most)
-        if spec.num_choices == spec.num_heads:
-            clean = np.rint(clean)
-        elif spec.num_choices:
-            clean[:, self._choices] = np.rint(clean[:, self._choices])
+        if spec.num_choices:
+            whole = np.rint(clean)
+            clean = np.where(spec.is_choice, whole, clean) if spec.num_ranges else whole
         if not (clean == action).all():
             self._refuse(action.astype(np.float64))
-        if spec.num_choices == spec.num_heads:
-            return clean if self._view is None else self._view.to_native(clean)
-        unit = clean.astype(np.float64)
-        reals = np.minimum(np.maximum(spec.low + (unit + 1.0) * 0.5 * self._width, spec.low), spec.high)
-        values = np.where(self._is_range, reals, unit) if spec.num_choices else reals
-        return values if self._view is None else self._view.to_native(values)
+        if spec.num_ranges:
+            reals = (clean.astype(np.float64) + 1.0) * self._half + self._base
+            clean = np.minimum(np.maximum(reals, spec.low), spec.high)
+        return clean if self._view is None else self._view.to_native(clean)
 
     def _refuse(self, unit: FloatArray) -> None:
         good = self.spec.is_choice | (np.abs(unit) <= 1.0)
