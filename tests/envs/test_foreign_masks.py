@@ -323,16 +323,68 @@ def test_a_trap_in_the_middle_of_an_episode_is_an_error():
         env.close()
 
 
-def test_masks_must_come_with_the_first_observation():
-    class Late(Masked):
-        def _info(self):
-            return super()._info() if self.time else {}
+class Fickle(Masked):
+    """A Counter that tells its mask only in episodes, or at times, that a test chooses."""
 
-    env = foreign_env(Late, [1], 2)
+    tells = staticmethod(lambda episode, time: True)
+
+    def _info(self):
+        return super()._info() if self.tells(self.episode, self.time) else {}
+
+
+def fickle(tells):
+    return type("Fickle", (Fickle,), {"tells": staticmethod(tells)})
+
+
+ONE_LEGAL = np.array([[[0, 1], [0, 1]]], dtype=np.float32)  # what is legal at time 0
+EVERYTHING = [[1, 1, 1], [1, 1, 0]]
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_masks_may_first_come_with_a_step(vectorization):
+    env = foreign_env(fickle(lambda episode, time: time > 0), [1], 2, vectorization=vectorization)
     env.reset()
     assert env.first_legal is None
-    with pytest.raises(EnvError, match=r"step\(\) gave a mask and reset\(\) gave none"):
-        env.step(np.array([[[0, 1], [0, 1]]], dtype=np.float32))
+    step = env.step(ONE_LEGAL)
+    np.testing.assert_array_equal(step.legal[0, 1], padded(1))
+    np.testing.assert_array_equal(step.next_legal[0, 1], padded(1))
+    env.reset()  # which tells none
+    np.testing.assert_array_equal(env.first_legal[0, 0], EVERYTHING)
+    env.close()
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_masks_may_first_come_with_an_autoreset(mode):
+    make = functools.partial(fickle(lambda episode, time: episode > 0 and time == 0), length=1)
+    env = foreign_env(SyncVectorEnv([make] * 2, autoreset_mode=mode), [1])
+    env.reset()
+    step = env.step(ONE_LEGAL)
+    assert step.terminated.all()
+    if mode is AutoresetMode.NEXT_STEP:
+        assert step.legal is None
+        step = env.step(ONE_LEGAL)
+        assert not step.valid.any()
+    np.testing.assert_array_equal(step.legal[0, 1], padded(0))
+    if mode is not AutoresetMode.NEXT_STEP:
+        np.testing.assert_array_equal(step.next_legal[0, 1], EVERYTHING)
+
+
+def test_masks_may_first_come_with_a_later_reset():
+    env = foreign_env(fickle(lambda episode, time: episode == 1), [1], 2)
+    env.reset()
+    assert env.step(ONE_LEGAL).legal is None
+    env.reset()
+    np.testing.assert_array_equal(env.first_legal[0, 1], padded(0))
+    np.testing.assert_array_equal(env.step(ONE_LEGAL).legal[0, 1], padded(1))
+
+
+def test_masks_may_vanish():
+    env = foreign_env(fickle(lambda episode, time: time == 0), [1], 2)
+    env.reset()
+    np.testing.assert_array_equal(env.first_legal[0, 1], padded(0))
+    step = env.step(ONE_LEGAL)
+    np.testing.assert_array_equal(step.legal[0, 1], EVERYTHING)
+    np.testing.assert_array_equal(step.next_legal[0, 1], EVERYTHING)
 
 
 def test_masks_can_be_ignored():

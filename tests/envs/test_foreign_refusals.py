@@ -50,9 +50,9 @@ def test_observations_that_are_too_large(kind):
     env = env if kind is list else kind([env] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
     words = foreign_env(Counter, [1], 2).reset()[0, :, 0]
     assert words[0] < 500 < words[1]
-    where = "" if kind is not list else "Changed in slot 1 of member 0: "
-    row = " of row 1" if kind is not list else ""
-    message = f"^{where}the observation at 'observation'{row} is too large for float32; got -1e"
+    name = "Changed" if kind is list else "SyncVectorEnv"
+    where = f"{name} in slot 1 of member 0"
+    message = f"^{where}: the observation at 'observation' is too large for float32; got -1e"
     with pytest.raises(SpaceError, match=message):
         start(env, 0)
 
@@ -249,6 +249,71 @@ def test_bad_rewards_are_found_by_slot_and_member(reward, message, vectorization
     env.reset()
     with pytest.raises(EnvError, match=message):
         env.step(np.zeros((2, 2, 1), dtype=np.float32))
+    env.close()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of Gymnasium, of a worker that ends
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+@pytest.mark.parametrize("which", ["terminated", "truncated"])
+@pytest.mark.parametrize("value", ["False", "", None, np.nan, 0.5, 2, np.array([0, 1]), {}])
+def test_flags_that_are_no_truths(value, which, vectorization):
+    """They are refused before anything is reset, and never taken for what Python makes of them."""
+    last = -2 if which == "terminated" else -1
+
+    def step(self, action):
+        result = list(Counter.step(self, action))
+        if self.time == 2:
+            result[last - 1] = value
+        return tuple(result)
+
+    env = foreign_env(changed(step=step), [1], 2, vectorization=vectorization)
+    env.reset()
+    env.step(ZEROS)
+    with pytest.raises(EnvError, match=rf"slot [01] of member 0: {which} is no truth; got .*True or"):
+        env.step(ZEROS)
+    env.close()
+
+
+@pytest.mark.parametrize("value", [1, 1.0, np.True_, np.array(1), np.array([True]), np.float32(1)])
+def test_flags_that_are_truths_in_other_types(value):
+    def step(self, action):
+        return self._obs(), 1.0, value, False, {}
+
+    env = foreign_env(changed(step=step), [1], 2)
+    env.reset()
+    assert env.step(ZEROS).terminated.all()
+
+
+def test_flags_of_a_vector_environment():
+    class Wordy(SyncVectorEnv):
+        flag = "False"
+
+        def step(self, actions):
+            obs, reward, _, truncated, infos = super().step(actions)
+            return obs, reward, np.array([self.flag] * 2), truncated, infos
+
+    env = Wordy([Counter] * 2)
+    made = foreign_env(env, [1])
+    made.reset()
+    with pytest.raises(EnvError, match="terminated is no truth; got np.str_"):
+        made.step(ZEROS)
+    env.flag = 0
+    assert not made.step(ZEROS).terminated.any()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_an_observation_that_its_space_would_round(vectorization):
+    class Gray(Counter):
+        observation_space = Box(0, 255, (3,), np.uint8)
+
+        def _obs(self):
+            return np.array([0.5, 1.0, 2.0]) if self.time else np.array([1, 2, 3])
+
+    env = foreign_env(Gray, [1], 2, vectorization=vectorization)
+    np.testing.assert_array_equal(env.reset()[0, 0], [1, 2, 3])  # of another type, but the same
+    with pytest.raises(SpaceError, match=r"'observation' does not fit.*float64 that uint8 would"):
+        env.step(ZEROS)
     env.close()
 
 

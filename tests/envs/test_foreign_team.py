@@ -150,7 +150,53 @@ def test_a_team_is_resumed_exactly():
 
 
 def test_who_cannot_be_a_team():
-    with pytest.raises(EnvError, match=r"act in turns.*aec_to_parallel"):
-        foreign_env(lambda: parallel_to_aec(parallel_env("CoopPush")), [1], 2)
+    class InTurns(Relay):
+        metadata = {"name": "turns", "is_parallelizable": False}  # noqa: RUF012
+        agent_selection = "b"
+
+    with pytest.raises(EnvError, match=r"InTurns: its agents act in turns.*is_parallelizable"):
+        foreign_env(InTurns, [1], 2)
     with pytest.raises(EnvError, match=r"Relay.*no `spec`.*Hand over what makes it"):
         foreign_env(Relay(), [1], 2)
+
+
+def test_agents_that_act_in_turns_but_need_not():
+    """PettingZoo's other kind of environment shows what the parallel one beneath it shows."""
+    makes = [
+        lambda: parallel_env("CoopPush", view="hybrid"),
+        lambda: parallel_to_aec(parallel_env("CoopPush", view="hybrid")),
+    ]
+    one, other = (foreign_env(make, [1, 2], 2) for make in makes)
+    np.testing.assert_array_equal(one.reset(), other.reset())
+    action = np.zeros((2, 2, one.spec.num_heads), dtype=np.float32)
+    for _ in range(5):
+        a, b = one.step(action), other.step(action)
+        for name, array in a.arrays().items():
+            np.testing.assert_array_equal(array, b.arrays()[name], err_msg=name)
+
+
+class ZeroSum(Relay):
+    """What one agent wins, another loses."""
+
+    def step(self, actions):
+        obs, rewards, *rest = super().step(actions)
+        first, *_, last = rewards
+        return obs, dict.fromkeys(rewards, 0.0) | {first: 2.0, last: -2.0}, *rest
+
+
+class AlmostZeroSum(ZeroSum):
+    """Now and then somebody wins what nobody loses."""
+
+    def step(self, actions):
+        obs, rewards, *rest = super().step(actions)
+        return obs, rewards | ({"a_2": 3.0} if self.time == 3 else {}), *rest
+
+
+def test_a_team_whose_rewards_sum_to_zero_is_told_once(caplog):
+    for make in (Relay, AlmostZeroSum, ZeroSum):
+        assert not caplog.text
+        env = foreign_env(make, [1], 2)
+        env.reset()
+        for _ in range(9):
+            env.step(np.zeros((1, 2, 3), dtype=np.float32))
+    assert caplog.text.count("ZeroSum: the rewards of its agents sum to zero") == 1

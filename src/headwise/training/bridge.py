@@ -43,7 +43,7 @@ class Bridge:
         self._step = step
         if self._device.type != "cuda":
             return
-        if self._staging is None:
+        if self._staging is None or (step.legal is not None) != ("legal" in self._arrays):
             self._allocate(step)
         # What was copied from here last has arrived: the action for this step waited for it.
         for name, array in self._arrays.items():
@@ -97,6 +97,7 @@ class Bridge:
     def _allocate(self, step: StepBatch) -> None:
         """One run of bytes for all arrays, in page-locked memory and on the device."""
         places, size = {}, 0
+        self._arrays, self._there = {}, {}
         for name in _FIELDS:
             array = getattr(step, name)
             if array is not None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from headwise.averages import interquartile_mean, iqm_interval
 from headwise.checks import checked_count
-from headwise.envs.types import StepBatch, VecEnv
+from headwise.envs.types import EpisodesLost, StepBatch, VecEnv
 from headwise.errors import ConfigError
 from headwise.population import Keys, Stream
 from headwise.training.legal import LegalOptions
@@ -118,7 +118,12 @@ def evaluate_loop(
         if tally.is_waiting:
             obs, legal = env.reset(), env.first_legal
             tally.begin()
-        step = env.step(player.act(obs, legal, None if deterministic else tick))
+        try:
+            step = env.step(player.act(obs, legal, None if deterministic else tick))
+        except EpisodesLost:  # those that were under way count for nothing
+            obs, legal = env.reset(), env.first_legal
+            tally.begin()
+            continue
         obs, legal = step.obs, step.legal
         tally.add(step)
         tick += 1

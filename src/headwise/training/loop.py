@@ -20,7 +20,7 @@ from headwise.algorithms.base import (
     ReplayPlan,
     RolloutBatch,
 )
-from headwise.envs.types import StepBatch, VecEnv
+from headwise.envs.types import EpisodesLost, StepBatch, VecEnv
 from headwise.population import Clock, Keys, Stream
 from headwise.training.binning import Binning
 from headwise.training.bridge import Bridge
@@ -86,19 +86,23 @@ class Loop:
         self._legal_options = LegalOptions(env.spec, binning.spec, keys.device)
         self._clock = Clock(keys.device)
         """Updates, by which rows of the past are drawn."""
-        # A normalizer makes new tensors as it goes.
-        where = keys.device if normaliser is None else torch.device("cpu")
-        self._act = Captured(lambda times: self._act_once(), where)
-        self._take_in = Captured(lambda times: self._take_in_once(), where)
-        # Those of PPO are thousands of kernels: it records its passes itself.
-        alone = where if isinstance(algorithm.plan, ReplayPlan) else torch.device("cpu")
-        self._update = Captured(self._update_times, alone, bundle=4)
+        self._capture()
         self._rollout: RolloutBatch | None = None
         self._bridge = Bridge(keys.device)
         self._seen: Tensor | None = None
         self._acted: Acted | None = None
         self._whole = True
         self._quickest = float("inf")  # seconds that a step of the environment took so far
+
+    def _capture(self) -> None:
+        """Whatever is captured, anew."""
+        # A normalizer makes new tensors as it goes.
+        where = self.keys.device if self.normaliser is None else torch.device("cpu")
+        self._act = Captured(lambda times: self._act_once(), where)
+        self._take_in = Captured(lambda times: self._take_in_once(), where)
+        # Those of PPO are thousands of kernels: it records its passes itself.
+        alone = where if isinstance(self.algorithm.plan, ReplayPlan) else torch.device("cpu")
+        self._update = Captured(self._update_times, alone, bundle=4)
 
     @property
     def in_episodes(self) -> bool:
@@ -157,17 +161,24 @@ class Loop:
         self._seen, self._acted = self._act()
         self._bridge.expect()
 
-    def _step(self, action: NDArray[np.float32]) -> StepBatch:
-        """Takes them."""
+    def _step(self, action: NDArray[np.float32]) -> StepBatch | None:
+        """Takes them; None where that came to nothing, because every slot begins anew."""
         # Until its end is taken in: if a step fails, nobody knows which slots have moved.
         self.in_episodes = False
         begun = time.perf_counter()
-        step = self.env.step(action)
+        try:
+            step = self.env.step(action)
+        except EpisodesLost:
+            return None
         self._quickest = min(self._quickest, time.perf_counter() - begun)
         return step
 
-    def _end_tick(self, step: StepBatch) -> None:
+    def _end_tick(self, step: StepBatch | None) -> None:
         """Learns from what came of them."""
+        if step is None:
+            return
+        if step.legal is not None and self.legal is None:
+            self._expect_masks(self._legal_options(self._upload(step.legal)))
         self.ticks += 1
         self.env_steps += self.env.num_slots
         self.episodes.add(step, self.env_steps)
@@ -203,6 +214,11 @@ class Loop:
         self._see(obs, None if legal is None else self._upload(legal))
         self.in_episodes = True
 
+    def _expect_masks(self, legal: Tensor) -> None:
+        """Where masks come for the first time: till now everything was legal."""
+        self.legal = torch.ones_like(legal)
+        self._capture()  # what was captured knows of none
+
     def _see(self, obs: Tensor, legal: Tensor | None) -> None:
         """Takes in what to act on next, and what the environment allows there."""
         self._keep_seeing(obs, self._mask(legal))
@@ -213,10 +229,10 @@ class Loop:
             self.obs, self.legal = obs.clone(), None if legal is None else legal.clone()
             return
         self.obs.copy_(obs)
-        if self.obs.device.type == "cpu":  # masks come and go; captured code has one for good
-            self.legal = None if legal is None else legal.clone()
-        elif legal is not None and self.legal is not None:
-            self.legal.copy_(legal)
+        if legal is not None and self.legal is None:
+            self._expect_masks(legal)
+        if self.legal is not None:
+            self.legal.copy_(torch.ones_like(self.legal) if legal is None else legal)
 
     # --- learning -------------------------------------------------------------------------------
 
