@@ -13,7 +13,7 @@ import headwise as hw
 from headwise import EnvError
 from headwise.envs.foreign import foreign_env
 from headwise.envs.foreign.vec_env import MOST_NEW_PROCESSES
-from headwise.envs.types import EpisodesLost
+from headwise.envs.types import LostEpisodesError
 
 ZEROS = np.zeros((1, 2, 1), dtype=np.float32)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # Gymnasium's, of ended workers
@@ -42,7 +42,10 @@ def children():
     return {one.pid for one in multiprocessing.active_children()}
 
 
-def made(make=functools.partial(Counter, length=9)):
+LONG = functools.partial(Counter, length=9)
+
+
+def made(make=LONG):
     env = foreign_env(make, [1], 2, vectorization="async")
     return env, env.reset().copy()
 
@@ -54,7 +57,7 @@ def test_a_killed_process_is_replaced_and_new_episodes_begin(which, caplog):
     env.step(ZEROS)
     old = {process.pid for process in workers(env)}
     os.kill(workers(env)[which].pid, signal.SIGKILL)
-    with pytest.raises(EpisodesLost, match="every slot begins a new episode"):
+    with pytest.raises(LostEpisodesError, match="every slot begins a new episode"):
         env.step(ZEROS)
     assert "processes have ended (" in caplog.text
     assert not children() - before  # none is left until a reset
@@ -80,7 +83,7 @@ def test_an_exception_is_survived_three_times_and_then_raised(caplog):
     for number in range(MOST_NEW_PROCESSES):
         for _ in range(3):
             env.step(ZEROS)
-        with pytest.raises(EpisodesLost):
+        with pytest.raises(LostEpisodesError):
             env.step(ZEROS)
         assert caplog.text.count("the robot fell over). New ones") == number + 1
         env.reset()
@@ -143,8 +146,13 @@ def test_training_and_evaluation_go_on(algorithm, tmp_path):
     settings = {"ppo": {"rollout": 8}, "dqn": {"warmup": 8, "batch_size": 8}}[algorithm]
     make = functools.partial(FallsOnce, tmp_path / "fell")
     agent = hw.Agent(
-        algorithm, make, num_envs=2, hidden=(8,), env_settings={"vectorization": "async"}, **settings
-    )
+        algorithm,
+        make,
+        num_envs=2,
+        hidden=(8,),
+        env_settings={"vectorization": "async"},
+        **settings,
+    )  # fmt: skip
     agent.learn(64)
     assert (tmp_path / "fell").exists()
     assert agent.loop.env_steps == 64

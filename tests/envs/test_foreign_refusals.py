@@ -269,7 +269,9 @@ def test_flags_that_are_no_truths(value, which, vectorization):
     env = foreign_env(changed(step=step), [1], 2, vectorization=vectorization)
     env.reset()
     env.step(ZEROS)
-    with pytest.raises(EnvError, match=rf"slot [01] of member 0: {which} is no truth; got .*True or"):
+    with pytest.raises(
+        EnvError, match=rf"slot [01] of member 0: {which} is no truth; got .*True or"
+    ):
         env.step(ZEROS)
     env.close()
 
@@ -295,7 +297,7 @@ def test_flags_of_a_vector_environment():
     env = Wordy([Counter] * 2)
     made = foreign_env(env, [1])
     made.reset()
-    with pytest.raises(EnvError, match="terminated is no truth; got np.str_"):
+    with pytest.raises(EnvError, match=r"terminated is no truth; got np\.str_"):
         made.step(ZEROS)
     env.flag = 0
     assert not made.step(ZEROS).terminated.any()

@@ -92,9 +92,7 @@ class TwoParts(Counter):
 @pytest.mark.parametrize("vectorization", ["sync", "async"])
 def test_rewards_of_parts_are_weighed(vectorization):
     plain = foreign_env(Counter, [1], 2)
-    weighed = foreign_env(
-        TwoParts, [1], 2, reward_weights=(0.5, 3), vectorization=vectorization
-    )
+    weighed = foreign_env(TwoParts, [1], 2, reward_weights=(0.5, 3), vectorization=vectorization)
     plain.reset()
     weighed.reset()
     for _ in range(5):

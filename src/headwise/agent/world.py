@@ -14,8 +14,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from headwise.agent.face import Face, as_lists
-from headwise.envs.foreign import TRANSLATING, foreign_env, is_itself
-from headwise.envs.foreign import ForeignVecEnv
+from headwise.envs.foreign import TRANSLATING, ForeignVecEnv, foreign_env, is_itself
 from headwise.envs.make import own_name, plain_name
 from headwise.envs.native import env_id
 from headwise.envs.types import VecEnv

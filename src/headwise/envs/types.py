@@ -29,7 +29,7 @@ Leaves: TypeAlias = dict[str, NDArray[Any]]
 """The arrays that observations are made of, by their paths: a row for each slot."""
 
 
-class EpisodesLost(EnvError):
+class LostEpisodesError(EnvError):
     """What was going on in every slot is over, and no step was taken; a reset begins anew."""
 
 
@@ -147,7 +147,7 @@ class VecEnv(Protocol):
         """Starts an episode in every slot; returns the observations (P, E, O)."""
 
     def step(self, action: NDArray[np.float32]) -> StepBatch:
-        """One step of every slot; EpisodesLost where there was none, and `reset` comes next."""
+        """One step of every slot; a LostEpisodesError if there was none and `reset` must come."""
 
     def snapshot(self) -> bytes:
         """The whole state, randomness included, so that a run can go on as if uninterrupted."""

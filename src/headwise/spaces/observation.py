@@ -205,7 +205,9 @@ class ObsCodec:
             )
         shape, kind, size = tuple(space.shape or ()), np.dtype(space.dtype), int(numbers.sum())
         self._leaves.append(
-            _Categories(path, keys, shape, size, True, kind, counts=numbers, starts=np.asarray(starts))
+            _Categories(
+                path, keys, shape, size, True, kind, counts=numbers, starts=np.asarray(starts)
+            )
         )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from headwise.averages import interquartile_mean, iqm_interval
 from headwise.checks import checked_count
-from headwise.envs.types import EpisodesLost, StepBatch, VecEnv
+from headwise.envs.types import LostEpisodesError, StepBatch, VecEnv
 from headwise.errors import ConfigError
 from headwise.population import Keys, Stream
 from headwise.training.legal import LegalOptions
@@ -120,7 +120,7 @@ def evaluate_loop(
             tally.begin()
         try:
             step = env.step(player.act(obs, legal, None if deterministic else tick))
-        except EpisodesLost:  # those that were under way count for nothing
+        except LostEpisodesError:  # those that were under way count for nothing
             obs, legal = env.reset(), env.first_legal
             tally.begin()
             continue

@@ -20,7 +20,7 @@ from headwise.algorithms.base import (
     ReplayPlan,
     RolloutBatch,
 )
-from headwise.envs.types import EpisodesLost, StepBatch, VecEnv
+from headwise.envs.types import LostEpisodesError, StepBatch, VecEnv
 from headwise.population import Clock, Keys, Stream
 from headwise.training.binning import Binning
 from headwise.training.bridge import Bridge
@@ -168,7 +168,7 @@ class Loop:
         begun = time.perf_counter()
         try:
             step = self.env.step(action)
-        except EpisodesLost:
+        except LostEpisodesError:
             return None
         self._quickest = min(self._quickest, time.perf_counter() - begun)
         return step

@@ -6,7 +6,7 @@ three modes become one thing: what to act on now, and the true successors that a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -15,12 +15,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
+from headwise.envs.autoreset import autoreset_mode
 from headwise.envs.foreign import diagnose
 from headwise.envs.foreign.codec import EnvCodec
 from headwise.envs.foreign.vector import AsyncEnvs, SyncEnvs, Where
 from headwise.envs.masks import MASK, MASK_METHOD, Legal
 from headwise.envs.types import Final, Leaves, Step
-from headwise.errors import EnvError, SpaceError
+from headwise.errors import ConfigError, EnvError, SpaceError
+from headwise.spaces.action import as_array
 
 
 class Adapter:
@@ -214,7 +216,7 @@ class Adapter:
         return self._read(masks, present)
 
     def _final_masks(
-        self, ended: Iterable[int], final_obs: Any, infos: dict[str, Any]
+        self, ended: NDArray[np.intp], final_obs: Any, infos: dict[str, Any]
     ) -> Legal | None:
         """The masks of last observations; where nobody tells, every option counts as legal."""
         if not self._codec.reads_masks:
@@ -229,7 +231,8 @@ class Adapter:
             masks, present = _one_by_one(told[MASK], told.get(f"_{MASK}", self._everywhere))
         else:
             return None
-        return self._read(masks, present)[ended]
+        legal: Legal = self._read(masks, present)[ended]
+        return legal
 
     def _read(self, masks: Any, present: Legal) -> Legal:
         legal = np.empty((self.num_envs, *self._codec.all_legal.shape), dtype=np.bool_)
@@ -260,6 +263,36 @@ class Adapter:
                     fix="Hand over a callable that makes a vector environment for one member.",
                 ) from error
             return self.vector.reset(seed=int(seeds[0]))
+
+
+def mode_of(name: str, vector: VectorEnv[Any, Any, Any], autoreset: str | None) -> AutoresetMode:
+    """When a vector environment resets, by what it says or was said of it."""
+    told = (vector.metadata or {}).get("autoreset_mode")
+    mode = told if autoreset is None else autoreset
+    try:
+        return autoreset_mode(mode)
+    except ConfigError:
+        raise EnvError(
+            f"{name} does not say when it resets an environment whose episode has ended",
+            got=mode,
+            allowed='metadata["autoreset_mode"], or autoreset="next_step", "same_step" or '
+            '"disabled"',
+            fix="A wrong guess would put transitions into memory that never happened.",
+        ) from None
+
+
+def checked_weights(weights: Any) -> NDArray[np.float64] | None:
+    """How much each part of a reward counts."""
+    if weights is None:
+        return None
+    array = as_array(weights)
+    if array.dtype.kind in "iuf" and array.ndim == 1 and len(array) and np.isfinite(array).all():
+        return array.astype(np.float64)
+    raise ConfigError(
+        "reward_weights say how much each part of a reward counts",
+        got=weights,
+        allowed="a finite number for each part, as (1.0, 0.1)",
+    )
 
 
 def _one_by_one(masks: Any, present: Legal) -> tuple[Any, Legal]:

@@ -39,9 +39,7 @@ def flag(where: Where, slot: int, name: str, value: Any) -> bool:
             return bool(array.item())
     except (TypeError, ValueError):
         pass
-    raise EnvError(
-        f"{where(slot)}: {name} is no truth", got=repr(value), allowed="True or False"
-    )
+    raise EnvError(f"{where(slot)}: {name} is no truth", got=repr(value), allowed="True or False")
 
 
 def flags(where: Where, name: str, values: NDArray[Any], given: Iterable[Any]) -> NDArray[np.bool_]:
@@ -75,7 +73,7 @@ def observations(codec: EnvCodec, rows: Iterable[Any], where: Where) -> None:
             array = np.asarray(value)
             if dtype.kind in "iub" and not np.array_equal(array.astype(dtype), array):
                 raise SpaceError(
-                    f"{where(slot)}: the observation at {path!r} does not fit the type of its space",
+                    f"{where(slot)}: the observation at {path!r} does not fit its space's type",
                     got=f"{array.dtype} that {dtype} would change",
                     allowed=str(dtype),
                     fix="Give the Box the dtype that is shown, or show the dtype of the Box.",
@@ -92,9 +90,7 @@ def masks(codec: EnvCodec, rows: Iterable[Any], present: NDArray[Any], where: Wh
                 raise EnvError(f"{where(slot)}: {error}") from error
 
 
-def not_finite(
-    name: str, flat: NDArray[Any], codec: EnvCodec, place: Callable[[int], str]
-) -> None:
+def not_finite(name: str, flat: NDArray[Any], codec: EnvCodec, place: Callable[[int], str]) -> None:
     """Refuses the first number of flat observations (N, O) that is not finite; if there is one."""
     bad = np.argwhere(~np.isfinite(flat))
     if not len(bad):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
+import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import create_empty_array
 
 from headwise.envs.foreign import diagnose
 from headwise.envs.foreign.codec import EnvCodec
@@ -83,8 +83,12 @@ class Team(gym.Env[Any, Any]):
         terminated = not left and self._took_part <= self._terminated
         if not left and self._paid and not self._earned:
             self._say_that_it_earns_nothing()
-        return self._seen(obs), reward, terminated, not left and not terminated, self._info(
-            obs, infos
+        return (
+            self._seen(obs),
+            reward,
+            terminated,
+            not left and not terminated,
+            self._info(obs, infos),
         )
 
     def render(self) -> Any:
@@ -161,7 +165,7 @@ def _absent(space: spaces.Space[Any]) -> Any:
         return {key: _absent(part) for key, part in space.spaces.items()}
     if isinstance(space, spaces.Tuple):
         return tuple(_absent(part) for part in space.spaces)
-    zeros = create_empty_array(space, n=1)[0]
+    zeros = np.zeros(space.shape or (), space.dtype)
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
         return zeros + absent(zeros.dtype)
     return zeros

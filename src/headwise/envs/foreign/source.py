@@ -16,8 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from headwise.checks import checked_switch
-from headwise.envs.autoreset import autoreset_mode
-from headwise.envs.foreign.adapter import Adapter
+from headwise.envs.foreign.adapter import Adapter, checked_weights, mode_of
 from headwise.envs.foreign.codec import EnvCodec
 from headwise.envs.foreign.parallel import Team, TeamReward, parallel
 from headwise.envs.foreign.vec_env import ForeignVecEnv
@@ -28,7 +27,6 @@ from headwise.envs.types import Allocate, VecEnv, check_allocate
 from headwise.errors import ConfigError, EnvError, HeadwiseError
 from headwise.registry import unknown
 from headwise.spaces import ViewKind
-from headwise.spaces.action import as_array
 from headwise.spaces.convert import Bounds
 
 Vectorization: TypeAlias = Literal["sync", "async"]
@@ -123,7 +121,7 @@ def wrap(
     check_population(name, seeds, DEFAULT_SLOTS if num_slots is None else num_slots)
     seeds = [int(seed) for seed in seeds]
     make, first = _maker(name, env, settings, itself=is_itself(env, len(seeds), num_slots))
-    weights = _checked_weights(reward_weights)
+    weights = checked_weights(reward_weights)
     coded = partial(EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks)
     if isinstance(first, VectorEnv):
         return ForeignVecEnv(
@@ -151,7 +149,9 @@ def wrap(
             vector = _built(name, partial(AsyncEnvs, making, codec, where))
         else:
             envs = [first, *(make() for _ in range(1, count))]
-            _check_different(name, [env.unwrapped if isinstance(env, gym.Env) else env for env in envs])
+            _check_different(
+                name, [env.unwrapped if isinstance(env, gym.Env) else env for env in envs]
+            )
             dressed_envs = [dressed(env, slot) for slot, env in enumerate(envs)]
             vector = _built(name, partial(SyncEnvs, dressed_envs, codec, where))
         return [Adapter(vector, codec, AutoresetMode.SAME_STEP, len(seeds), where, weights)]
@@ -324,7 +324,8 @@ def _codec(name: str, env: Any, coded: Callable[..., EnvCodec]) -> EnvCodec:
     raise EnvError(f"{name} made something that is no environment", got=env, allowed=_KINDS)
 
 
-def _where(name: str, num_slots: int, slot: int) -> str:
+def _where(name: str, num_slots: int, slot: int, first: int = 0) -> str:
+    slot += first
     return f"{name} in slot {slot % num_slots} of member {slot // num_slots}"
 
 
@@ -335,7 +336,9 @@ def _built(name: str, build: Callable[[], V]) -> V:
     except HeadwiseError:
         raise
     except (EOFError, OSError) as error:
-        raise EnvError(f"{name} could not be made in a process of its own", fix=_CALLABLE) from error
+        raise EnvError(
+            f"{name} could not be made in a process of its own", fix=_CALLABLE
+        ) from error
     except RuntimeError as error:
         raise EnvError(
             f"{name} gave environments with different spaces",
@@ -348,19 +351,6 @@ def _check_different(name: str, made: Sequence[object], kind: str = "environment
     if len({id(one) for one in made}) < len(made):
         allowed = None if "vector" in kind else "a new one at every call"
         raise EnvError(f"{name} gave the same {kind} twice", allowed=allowed, fix=_CALLABLE)
-
-
-def _checked_weights(weights: Any) -> NDArray[np.float64] | None:
-    if weights is None:
-        return None
-    array = as_array(weights)
-    if array.dtype.kind in "iuf" and array.ndim == 1 and len(array) and np.isfinite(array).all():
-        return array.astype(np.float64)
-    raise ConfigError(
-        "reward_weights say how much each part of a reward counts",
-        got=weights,
-        allowed="a finite number for each part, as (1.0, 0.1)",
-    )
 
 
 # --- vector environments --------------------------------------------------------------------------
@@ -397,26 +387,11 @@ def _vectors(
         Adapter(
             vector,
             codec,
-            _mode(name, vector, autoreset),
+            mode_of(name, vector, autoreset),
             members,
-            lambda slot, first=number * members * wanted: _where(name, wanted, first + slot),
+            partial(_where, name, wanted, first=number * members * wanted),
             weights,
         )
         for number, vector in enumerate(vectors)
     ]
     return lambda: adapters, seeds, wanted, codec
-
-
-def _mode(name: str, vector: VectorEnv[Any, Any, Any], autoreset: str | None) -> AutoresetMode:
-    told = (vector.metadata or {}).get("autoreset_mode")
-    mode = told if autoreset is None else autoreset
-    try:
-        return autoreset_mode(mode)
-    except ConfigError:
-        raise EnvError(
-            f"{name} does not say when it resets an environment whose episode has ended",
-            got=mode,
-            allowed='metadata["autoreset_mode"], or autoreset="next_step", "same_step" or '
-            '"disabled"',
-            fix="A wrong guess would put transitions into memory that never happened.",
-        ) from None

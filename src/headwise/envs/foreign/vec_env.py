@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -17,10 +16,11 @@ from headwise.envs.foreign import diagnose
 from headwise.envs.foreign.adapter import Adapter
 from headwise.envs.foreign.codec import EnvCodec
 from headwise.envs.foreign.made import difference, in_common
+from headwise.envs.foreign.snapshot import header_of, packed, unpacked
 from headwise.envs.foreign.vector import AsyncEnvs, SyncEnvs
 from headwise.envs.lander_vec import slot_seeds
 from headwise.envs.masks import Legal, check_legal
-from headwise.envs.types import Allocate, EpisodesLost, Final, Leaves, Step, StepBatch
+from headwise.envs.types import Allocate, Final, Leaves, LostEpisodesError, Step, StepBatch
 from headwise.errors import EnvError, HeadwiseError
 
 _INSTEAD = (
@@ -32,7 +32,6 @@ MOST_NEW_PROCESSES = 3
 logger = logging.getLogger("headwise")
 _LARGE = 1e76
 """Squares of what fits float32 add up to no more, if there are few."""
-_MAGIC = b"headwise/foreign/1\n"
 _users: WeakValueDictionary[int, ForeignVecEnv] = WeakValueDictionary()
 """Who began the episodes that go on in an object, by its id; whoever is in here keeps it alive."""
 
@@ -81,6 +80,7 @@ class ForeignVecEnv:
         ends = np.cumsum([0, *(adapter.num_envs for adapter in self.adapters)])
         assert ends[-1] == self.num_members * num_slots
         self._rows = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
+        self._slots = [self.num_members, num_slots]
         self._allocate = allocate
         self._batch = StepBatch.of_shape(self.num_members, num_slots, self.obs_spec.size, allocate)
         self._parts = self._divided()
@@ -144,7 +144,7 @@ class ForeignVecEnv:
                 steps.append(adapter.step(one))
             except Exception as error:
                 self._begin_anew(error)
-                raise EpisodesLost(f"{self.name}: every slot begins a new episode") from error
+                raise LostEpisodesError(f"{self.name}: every slot begins a new episode") from error
         return self._batch_of(steps)
 
     # --- from Steps to a batch: the only place where observations become vectors ----------------
@@ -301,18 +301,13 @@ class ForeignVecEnv:
         if len(blobs) < self._return.size:
             raise EnvError(f"{self.name} cannot be resumed exactly", fix=_INSTEAD)
         parts = [*blobs, *(np.ascontiguousarray(x).tobytes() for x in self._kept())]
-        header = {
-            "slots": [self.num_members, self.num_slots],
-            "sizes": [len(x) for x in parts],
-            "made": in_common(self._told("stayed")),
-        }
-        return _MAGIC + json.dumps(header).encode() + b"\n" + b"".join(parts)
+        return packed(parts, slots=self._slots, made=in_common(self._told("stayed")))
 
     def restore(self, snapshot: bytes) -> None:
         """Goes back to a snapshot."""
         if not self.can_snapshot:
             raise EnvError(f"{self.name} cannot be resumed exactly", fix=_INSTEAD)
-        parts = self._parts_of(snapshot)
+        parts = unpacked(self.name, snapshot, self._slots)
         self.reset()  # environments refuse to step before it
         kept = self._kept()
         expected = [array.nbytes for array in kept]
@@ -333,7 +328,7 @@ class ForeignVecEnv:
 
         A snapshot of an earlier version does not tell, so that nothing is known of it.
         """
-        made, told = self._told("made"), self._header_of(snapshot)[0].get("made")
+        made, told = self._told("made"), header_of(snapshot)[0].get("made")
         if not made or not isinstance(told, dict):
             return ""
         return difference(in_common(made), {n: x for n, x in told.items() if isinstance(x, dict)})
@@ -376,26 +371,3 @@ class ForeignVecEnv:
         if isinstance(vector, AsyncEnvs):
             return list(vector.call("told", what))
         return [getattr(one, what) for one in vector.states] if isinstance(vector, SyncEnvs) else []
-
-    def _parts_of(self, snapshot: bytes) -> list[bytes]:
-        header, rest = self._header_of(snapshot)
-        sizes: Any = header.get("sizes")
-        mine = [self.num_members, self.num_slots]
-        whole = isinstance(sizes, list) and all(isinstance(x, int) and x >= 0 for x in sizes)
-        if not whole or header.get("slots") != mine or sum(sizes) != len(rest):
-            raise EnvError(
-                f"{self.name}: the snapshot is damaged or of another environment",
-                got=f"{len(snapshot)} bytes",
-                allowed=f"a snapshot of {mine[0]} members with {mine[1]} slots",
-            )
-        ends = np.cumsum([0, *sizes])
-        return [rest[start:stop] for start, stop in pairwise(ends)]
-
-    def _header_of(self, snapshot: bytes) -> tuple[dict[str, Any], bytes]:
-        """What a snapshot says of itself, which is nothing if it is damaged, and all the rest."""
-        told, _, rest = snapshot.removeprefix(_MAGIC).partition(b"\n")
-        try:
-            header = json.loads(told) if snapshot.startswith(_MAGIC) else {}
-        except ValueError:
-            header = {}
-        return (header if isinstance(header, dict) else {}), rest

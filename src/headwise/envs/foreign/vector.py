@@ -18,7 +18,6 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.vector.async_vector_env import AsyncState
-from gymnasium.vector.utils import concatenate
 from numpy.typing import NDArray
 
 from headwise.envs.foreign import diagnose
@@ -109,9 +108,11 @@ class SyncEnvs(SyncVectorEnv):
     def _gather(self) -> None:
         """The observations of all environments into the buffers, as `concatenate` does it."""
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # what is too large for its type is infinite there, and found as that
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # what is too large for its type is infinite there, and found as that
                 for keys, shape, buffer, joined in self._places:
-                    column = self._env_obs
+                    column: list[Any] = self._env_obs
                     for key in keys:
                         column = [obs[key] for obs in column]
                     if not shape:
@@ -128,7 +129,8 @@ class SyncEnvs(SyncVectorEnv):
         """The same where nothing is wrong but the type: whole numbers for a Box of bytes."""
         try:
             for keys, _, buffer, _ in self._places:
-                for slot, obs in enumerate(self._env_obs):
+                for slot, shown in enumerate(self._env_obs):
+                    obs: Any = shown
                     for key in keys:
                         obs = obs[key]
                     buffer[slot] = obs
