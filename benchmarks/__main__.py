@@ -6,10 +6,21 @@ import argparse
 import os
 import sys
 
-from benchmarks import envs, gpu, imitation, paper, population, scores, training, updates
+from benchmarks import (
+    adapters,
+    envs,
+    gpu,
+    imitation,
+    paper,
+    population,
+    scores,
+    training,
+    updates,
+)
 from headwise.study.executors.streams import MOST
 
 SECTIONS = {
+    "adapters": adapters,
     "envs": envs,
     "gpu": gpu,
     "imitation": imitation,

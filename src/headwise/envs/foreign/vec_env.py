@@ -116,6 +116,8 @@ class ForeignVecEnv:
         self._return[...] = 0.0
         self._length[...] = 0
         self._take_first_masks(masks)
+        if self._tells_state is None:
+            self._tells_state = all(saved is not None for saved in self._saved(of_one=True))
         self._begun = True
         _users[id(self._stepped)] = self
         return self._batch.obs
@@ -286,10 +288,8 @@ class ForeignVecEnv:
     @property
     def can_snapshot(self) -> bool:
         """Whether every environment can write down its state."""
-        if not self._begun:  # nothing to tell before the first reset
+        if self._tells_state is None:  # nothing to tell before the first reset
             return all(self._told("has_hooks") or [False])
-        if self._tells_state is None:
-            self._tells_state = all(saved is not None for saved in self._saved())
         return self._tells_state
 
     def snapshot(self) -> bytes:
@@ -362,12 +362,13 @@ class ForeignVecEnv:
     def _kept(self) -> list[NDArray[np.float64] | NDArray[np.int32]]:
         return [self._return, self._length]
 
-    def _saved(self) -> list[bytes | None]:
-        return self._told("saved") or [None]
+    def _saved(self, *, of_one: bool = False) -> list[bytes | None]:
+        return self._told("saved", of_one=of_one) or [None]
 
-    def _told(self, what: str) -> list[Any]:
+    def _told(self, what: str, *, of_one: bool = False) -> list[Any]:
         """What every slot says of itself; nothing for vector environments of others' making."""
         vector = self.adapters[0].vector
         if isinstance(vector, AsyncEnvs):
             return list(vector.call("told", what))
-        return [getattr(one, what) for one in vector.states] if isinstance(vector, SyncEnvs) else []
+        states = vector.states if isinstance(vector, SyncEnvs) else []
+        return [getattr(state, what) for state in (states[:1] if of_one else states)]
