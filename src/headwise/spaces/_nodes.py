@@ -65,7 +65,8 @@ class ArrayNode:
             values = values + self.offset
         if self.integral:
             values = np.rint(values)
-        return values.astype(self.dtype).reshape(len(heads), *self.shape)
+        values = values.astype(self.dtype)
+        return values.reshape(len(heads), *self.shape)
 
     @cached_property
     def _is_shifted(self) -> bool:

@@ -24,6 +24,8 @@ from headwise.envs.types import Final, Leaves, Step
 from headwise.errors import ConfigError, EnvError, SpaceError
 from headwise.spaces.action import as_array
 
+_NONE = np.empty(0, dtype=np.intp)
+
 
 class Adapter:
     """Steps a vector environment and says what happened.
@@ -72,21 +74,25 @@ class Adapter:
 
     def step(self, action: Any) -> Step:
         """One step of every slot, by a batch of actions in Gymnasium's form."""
-        obs, reward, terminated, truncated, infos = self.vector.step(action)
-        given = self.vector.given if self.is_own else (reward, terminated, truncated)  # type: ignore[attr-defined]
-        reward = self._reward(np.asarray(reward), given[0])
-        terminated = diagnose.flags(self._where, "terminated", np.asarray(terminated), given[1])
-        truncated = diagnose.flags(self._where, "truncated", np.asarray(truncated), given[2])
+        vector = self.vector
+        obs, reward, terminated, truncated, infos = vector.step(action)
+        reward = self._reward(np.asarray(reward))
+        if not self.is_own:
+            terminated = diagnose.flags(self._where, "terminated", terminated, self.num_envs)
+            truncated = diagnose.flags(self._where, "truncated", truncated, self.num_envs)
         leaves, legal = self._leaves(obs), self._masks(obs, infos)
-        if self._mode is AutoresetMode.NEXT_STEP:
+        if self.resets_later:
             return self._after_the_step_before(leaves, reward, terminated, truncated, legal)
-        step = Step(leaves, reward, terminated, truncated, self._everywhere, None, legal)
-        (ended,) = (terminated | truncated).nonzero()
+        ended = _NONE
+        if infos or not self.is_own:  # ours tell of every end there
+            (ended,) = (terminated | truncated).nonzero()
         if not len(ended):
-            return step
-        step = step._replace(truncated=truncated & ~terminated)
+            return Step(leaves, reward, terminated, truncated, self._everywhere, None, legal)
+        truncated = truncated & ~terminated
         if self._mode is AutoresetMode.SAME_STEP:
-            return step._replace(final=self._final(ended, infos))
+            final = self._final(ended, infos)
+            return Step(leaves, reward, terminated, truncated, self._everywhere, final, legal)
+        step = Step(leaves, reward, terminated, truncated, self._everywhere, None, legal)
         return self._reset_now(step, ended)
 
     def close(self) -> None:
@@ -156,7 +162,7 @@ class Adapter:
             self._buffers = self._codec.observations.leaves_of(obs, self.num_envs)
         return self._buffers
 
-    def _reward(self, reward: NDArray[Any], given: Any) -> NDArray[np.float64]:
+    def _reward(self, reward: NDArray[Any]) -> NDArray[np.float64]:
         """The rewards as numbers, finite or not."""
         weights, size, parts = self._weights, (self.num_envs,), reward.shape[1:]
         if weights is None and reward.dtype == np.float64 and reward.shape == size:
@@ -180,8 +186,9 @@ class Adapter:
                 got=f"a reward of shape {parts}",
                 fix=f"Say how much each part counts: reward_weights={(1.0,) * parts[0]}.",
             )
-        if self.is_own:
-            return np.array([diagnose.number(self._where(n), x) for n, x in enumerate(given)])
+        if isinstance(self.vector, SyncEnvs | AsyncEnvs):
+            given = enumerate(self.vector.rewards)
+            return np.array([diagnose.number(self._where(slot), reward) for slot, reward in given])
         wrong, got = ("shape", reward.shape) if is_number else ("type", f"dtype {reward.dtype}")
         raise EnvError(
             f"{name}: reward {'has' if is_number else 'is of'} the wrong {wrong}",

@@ -42,11 +42,19 @@ def flag(where: Where, slot: int, name: str, value: Any) -> bool:
     raise EnvError(f"{where(slot)}: {name} is no truth", got=repr(value), allowed="True or False")
 
 
-def flags(where: Where, name: str, values: NDArray[Any], given: Iterable[Any]) -> NDArray[np.bool_]:
-    """The truths of all slots."""
-    if values.dtype == np.bool_ and values.ndim == 1:
-        return values
-    return np.array([flag(where, slot, name, value) for slot, value in enumerate(given)])
+def ends(where: Where, slot: int, terminated: Any, truncated: Any) -> tuple[bool, bool]:
+    """Both flags of a step."""
+    return flag(where, slot, "terminated", terminated), flag(where, slot, "truncated", truncated)
+
+
+def flags(where: Where, name: str, values: Any, number: int) -> NDArray[np.bool_]:
+    """The truths of so many slots of a vector environment."""
+    array = np.asarray(values)
+    if array.dtype == np.bool_ and array.shape == (number,):
+        return array
+    if array.shape[:1] == (number,):
+        return np.array([flag(where, slot, name, value) for slot, value in enumerate(array)])
+    raise EnvError(f"{name} has the wrong shape", got=array.shape, allowed=f"({number},)")
 
 
 def number(where: str, reward: Any) -> float:

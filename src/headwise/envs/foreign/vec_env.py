@@ -82,8 +82,8 @@ class ForeignVecEnv:
         self._rows = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
         self._slots = [self.num_members, num_slots]
         self._allocate = allocate
-        self._batch = StepBatch.of_shape(self.num_members, num_slots, self.obs_spec.size, allocate)
-        self._parts = self._divided()
+        self._use(StepBatch.of_shape(self.num_members, num_slots, self.obs_spec.size, allocate))
+        self._resets_later = any(adapter.resets_later for adapter in self.adapters)
         self._return = np.zeros((self.num_members, num_slots))
         self._length = np.zeros((self.num_members, num_slots), dtype=np.int32)
         self._tells_state: bool | None = None
@@ -154,20 +154,20 @@ class ForeignVecEnv:
     def _batch_of(self, steps: Sequence[Step]) -> StepBatch:
         for step, rows in zip(steps, self._rows, strict=True):
             self._take(step, rows)
-        batch = self._batch
-        if any(step.final is not None for step in steps):
+        batch, over = self._alike, None
+        if any([step.final is not None for step in steps]):
+            batch = self._batch
             np.copyto(batch.next_obs, batch.obs)
             for step, rows in zip(steps, self._rows, strict=True):
                 if step.final is not None:
                     self._take_final(step.final, rows)
-        elif not any(adapter.resets_later for adapter in self.adapters):
-            self._keep_account(None)
-            self._check_masks(np.zeros(batch.valid.shape, dtype=np.bool_))
-            return batch._replace(next_obs=batch.obs)
-        else:
-            batch = batch._replace(next_obs=batch.obs)
-        over = batch.terminated | batch.truncated
-        self._check_masks(over)
+        if batch is self._batch or self._resets_later:
+            over = batch.terminated | batch.truncated
+        if batch.legal is not None and batch.next_legal is not None:
+            ended = np.zeros_like(batch.valid) if over is None else over
+            waits = np.concatenate([one.waits for one in self.adapters]).reshape(ended.shape)
+            check_legal(batch.legal, self.spec, self.codec.all_legal, waits)
+            check_legal(batch.next_legal, self.spec, self.codec.all_legal, ended)
         self._keep_account(over)
         return batch
 
@@ -206,13 +206,6 @@ class ForeignVecEnv:
         if not self.obs_spec.is_bytes and not isfinite(np.vdot(out, out)):
             diagnose.not_finite(self.name, out, self.codec, lambda row: self._place(slot(row)))
 
-    def _check_masks(self, over: Legal) -> None:
-        batch = self._batch
-        if batch.legal is not None and batch.next_legal is not None:
-            waits = np.concatenate([one.waits for one in self.adapters]).reshape(over.shape)
-            check_legal(batch.legal, self.spec, self.codec.all_legal, waits)
-            check_legal(batch.next_legal, self.spec, self.codec.all_legal, over)
-
     def _take_masks(self, step: Step, rows: slice) -> None:
         self._hold_masks()
         part, all_legal = self._parts[rows.start], self.codec.all_legal
@@ -230,16 +223,19 @@ class ForeignVecEnv:
         shape = (self.num_members, self.num_slots, *self.codec.all_legal.shape)
         legal, next_legal = (self._allocate(shape, np.bool_) for _ in range(2))
         legal[...] = next_legal[...] = self.codec.all_legal
-        self._batch = self._batch._replace(legal=legal, next_legal=next_legal)
-        self._parts = self._divided()
+        self._use(self._batch._replace(legal=legal, next_legal=next_legal))
 
-    def _divided(self) -> dict[int, StepBatch]:
-        """The rows of each vector environment, by the first of them."""
-        flat = self._batch.flat().arrays()
-        return {
+    def _use(self, batch: StepBatch) -> None:
+        """Takes arrays into use."""
+        self._batch = batch
+        self._alike = batch._replace(next_obs=batch.obs)
+        """The same where every successor is what is acted on next."""
+        flat = batch.flat().arrays()
+        self._parts = {
             rows.start: StepBatch(**{name: x[rows] for name, x in flat.items()})
             for rows in self._rows
         }
+        """The rows of each vector environment, by the first of them."""
 
     def _take_first_masks(self, masks: Sequence[Legal | None]) -> None:
         if self._batch.legal is None and all(mask is None for mask in masks):

@@ -1,7 +1,7 @@
 """Gymnasium's vector environments as they step users' environments here.
 
 Both reset in the same step, share one buffer for observations, and pass on nothing of an info but
-the mask. Rewards and flags come as they were given, so that what is wrong can be told by slot.
+the mask. Rewards are kept as they were given, so that what is wrong can be told by slot.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from headwise.envs.masks import MASK, MASK_METHOD
 
 Where: TypeAlias = Callable[[int], str]
 """What messages call a slot."""
-Given: TypeAlias = tuple[list[Any], list[Any], list[Any]]
-"""Rewards, terminations and truncations as environments gave them."""
 Stepped: TypeAlias = tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]
 _NOTHING = object()
 _shape_of = attrgetter("shape")
@@ -47,7 +45,8 @@ class SyncEnvs(SyncVectorEnv):
         making = [lambda env=env: env for env in envs]
         super().__init__(making, copy=False, autoreset_mode=AutoresetMode.SAME_STEP)
         self.states = [State(env) for env in self.envs]
-        self.given: Given = [], [], []
+        self.rewards: list[Any] = []
+        """The rewards of the last step as environments gave them."""
         self._codec, self._where = codec, where
         self._asks = [_asks(env, codec) for env in self.envs]
         self._places = list(_places(self.single_observation_space, self._observations, ()))
@@ -70,10 +69,8 @@ class SyncEnvs(SyncVectorEnv):
     def step(self, actions: Any) -> Stepped:
         """One step of every environment; those whose episode ends begin the next."""
         rewards: list[Any] = []
-        terminations: list[Any] = []
-        truncations: list[Any] = []
-        masks, final, rows = {}, {}, self._env_obs
-        asks = self._asks
+        over: dict[int, tuple[bool, bool]] = {}
+        masks, final, rows, asks = {}, {}, self._env_obs, self._asks
         for slot, action in enumerate(self._codec.actions.unstack(actions, self.num_envs)):
             env = self.envs[slot]
             result = env.step(action)
@@ -83,21 +80,20 @@ class SyncEnvs(SyncVectorEnv):
                 raise diagnose.returned(self._where(slot), 5, result, "step") from None
             mask = _told(env, info, asks[slot]) if info or asks[slot] else _NOTHING
             if terminated is not False or truncated is not False:
-                terminated = diagnose.flag(self._where, slot, "terminated", terminated)
-                truncated = diagnose.flag(self._where, slot, "truncated", truncated)
-                if terminated or truncated:
+                ends = diagnose.ends(self._where, slot, terminated, truncated)
+                if any(ends):
+                    over[slot] = ends
                     final[slot] = obs, mask
                     obs, mask = self._begun(slot, env, env.reset())
             if mask is not _NOTHING:
                 masks[slot] = mask
             rows[slot] = obs
             rewards.append(reward)
-            terminations.append(terminated)
-            truncations.append(truncated)
-        self.given = rewards, terminations, truncations
+        self.rewards = rewards
         self._gather()
+        told = _array(rewards), *_flags(self.num_envs, over)
         infos = _infos(self.num_envs, masks, final) if masks or final else {}
-        return self._observations, _array(rewards), _array(terminations), _array(truncations), infos
+        return self._observations, *told, infos
 
     def _begun(self, slot: int, env: gym.Env[Any, Any], result: Any) -> tuple[Any, Any]:
         """The observation of a reset and its mask."""
@@ -108,19 +104,16 @@ class SyncEnvs(SyncVectorEnv):
     def _gather(self) -> None:
         """The observations of all environments into the buffers, as `concatenate` does it."""
         try:
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # what is too large for its type is infinite there, and found as that
-                for keys, shape, buffer, joined in self._places:
-                    column: list[Any] = self._env_obs
-                    for key in keys:
-                        column = [obs[key] for obs in column]
-                    if not shape:
-                        np.copyto(buffer, _scalars(column), casting="same_kind")
-                    elif set(map(_shape_of, column)) == {shape}:
-                        np.concatenate(column, out=joined, casting="same_kind")
-                    else:
-                        np.stack(column, out=buffer)
+            for keys, shape, buffer, joined in self._places:
+                column: list[Any] = self._env_obs
+                for key in keys:
+                    column = [obs[key] for obs in column]
+                if not shape:
+                    np.copyto(buffer, _scalars(column), casting="same_kind")
+                elif set(map(_shape_of, column)) == {shape}:
+                    np.concatenate(column, out=joined, casting="same_kind")
+                else:
+                    np.stack(column, out=buffer)
         except Exception as error:
             diagnose.observations(self._codec, self._env_obs, self._where)
             self._gather_anything(error)
@@ -155,7 +148,8 @@ class AsyncEnvs(AsyncVectorEnv):
         def guarded(slot: int) -> Callable[[], gym.Env[Any, Any]]:
             return lambda: Guard(making[slot](), codec, where(slot), parent)
 
-        self.given: Given = [], [], []
+        self.rewards: list[Any] = []
+        """The rewards of the last step as environments gave them."""
         self._codec = codec
         super().__init__(
             [guarded(slot) for slot in range(len(making))], copy=False,
@@ -175,19 +169,16 @@ class AsyncEnvs(AsyncVectorEnv):
         if not self._poll_pipe_envs(timeout):
             raise TimeoutError(f"a step took longer than {timeout} seconds")
         results = self._received()
-        masks, final = {}, {}
-        for slot, (*_, info) in enumerate(results):
-            if not info:
-                continue
-            if "final_obs" in info:
+        masks, final, over = {}, {}, {}
+        for slot, (_, _, terminated, truncated, info) in enumerate(results):
+            if terminated or truncated:  # truths, by the guard of the environment
+                over[slot] = terminated, truncated
                 final[slot] = info["final_obs"], info["final_info"].get(MASK, _NOTHING)
             if MASK in info:
                 masks[slot] = info[MASK]
-        rewards, terminations, truncations = ([row[part] for row in results] for part in (1, 2, 3))
-        self.given = rewards, terminations, truncations
+        self.rewards = [result[1] for result in results]
         infos = _infos(self.num_envs, masks, final) if masks or final else {}
-        flags = _array(terminations), _array(truncations)
-        return self.observations, _array(rewards), *flags, infos
+        return self.observations, _array(self.rewards), *_flags(self.num_envs, over), infos
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
         """Waits for the first observations."""
@@ -252,11 +243,8 @@ class Guard(gym.Wrapper[Any, Any, Any, Any]):
         if not isinstance(result, tuple) or len(result) != 5:
             raise diagnose.returned(self._where, 5, result, "step")
         obs, reward, terminated, truncated, info = result
-        flags = [
-            diagnose.flag(lambda _: self._where, 0, name, x)
-            for name, x in (("terminated", terminated), ("truncated", truncated))
-        ]
-        return self._checked(obs), reward, *flags, self._info(info)
+        ends = diagnose.ends(lambda _: self._where, 0, terminated, truncated)
+        return self._checked(obs), reward, *ends, self._info(info)
 
     def told(self, what: str) -> Any:
         """What the environment tells of its state."""
@@ -333,6 +321,16 @@ def _array(given: list[Any]) -> NDArray[Any]:
         return np.array(given)
     except Exception:  # a ragged list
         return np.empty(0, dtype=object)
+
+
+def _flags(
+    number: int, over: Mapping[int, tuple[bool, bool]]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which slots were terminated, and which truncated."""
+    flags = np.zeros((2, number), dtype=np.bool_)
+    for slot, ends in over.items():
+        flags[:, slot] = ends
+    return flags[0], flags[1]
 
 
 def _scalars(column: list[Any]) -> NDArray[Any]:
