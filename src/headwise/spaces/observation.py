@@ -134,7 +134,12 @@ class ObsCodec:
 
     def stacked(self, many: Sequence[Any]) -> dict[str, NDArray[Any]]:
         """The same of single observations."""
-        return {leaf.path: np.stack([leaf.pick(obs) for obs in many]) for leaf in self._leaves}
+        found = {}
+        for leaf in self._leaves:
+            values = found[leaf.path] = np.array([leaf.pick(obs) for obs in many])
+            if values.shape != (len(many), *leaf.shape):
+                raise leaf.misshapen(values[0], leaf.shape)
+        return found
 
     def write(
         self,

@@ -74,6 +74,10 @@ class EnvCodec:
         self._view = None if view is None else View(native, view, bins=chosen)
         self.spec = native if self._view is None else self._view.spec
         """The heads of the action, as the learner is to see them."""
+        self._has_choices, self._has_ranges = (
+            bool(self.spec.num_choices),
+            bool(self.spec.num_ranges),
+        )
         choice, low, high = self.spec.is_choice, self.spec.low, self.spec.high
         self._least = np.where(choice, 0.0, -1.0).astype(np.float32)
         self._most = np.where(choice, high, 1.0).astype(np.float32)
@@ -192,12 +196,12 @@ class EnvCodec:
                 allowed=f"(..., {spec.num_heads}), a number for each of {', '.join(spec.names)}",
             )
         clean = np.minimum(np.maximum(action, self._least), self._most)
-        if spec.num_choices:
+        if self._has_choices:
             whole = np.rint(clean)
-            clean = np.where(spec.is_choice, whole, clean) if spec.num_ranges else whole
+            clean = np.where(spec.is_choice, whole, clean) if self._has_ranges else whole
         if not (clean == action).all():
             self._refuse(action.astype(np.float64))
-        if spec.num_ranges:
+        if self._has_ranges:
             reals = (clean.astype(np.float64) + 1.0) * self._half + self._base
             clean = np.minimum(np.maximum(reals, spec.low), spec.high)
         return clean if self._view is None else self._view.to_native(clean)

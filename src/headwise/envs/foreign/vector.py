@@ -59,10 +59,11 @@ class SyncEnvs(SyncVectorEnv):
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode in every environment."""
         seeds = [None] * self.num_envs if seed is None else seed
-        masks = {}
+        masks: dict[int, Any] = {}
         for slot, (env, one) in enumerate(zip(self.envs, seeds, strict=True)):
             result = env.reset(seed=one, options=options)
-            self._env_obs[slot], masks[slot] = self._begun(slot, env, result)
+            self._env_obs[slot], told = self._begun(slot, env, result)
+            masks |= told
         self._gather()
         return self._observations, _infos(self.num_envs, masks, {})
 
@@ -70,36 +71,37 @@ class SyncEnvs(SyncVectorEnv):
         """One step of every environment; those whose episode ends begin the next."""
         rewards: list[Any] = []
         over: dict[int, tuple[bool, bool]] = {}
-        masks, final, rows, asks = {}, {}, self._env_obs, self._asks
-        for slot, action in enumerate(self._codec.actions.unstack(actions, self.num_envs)):
-            env = self.envs[slot]
+        masks: dict[int, Any] = {}
+        final: dict[int, tuple[Any, Any]] = {}
+        rows, asks = self._env_obs, self._asks
+        singles = self._codec.actions.unstack(actions, self.num_envs)
+        for slot, (env, action) in enumerate(zip(self.envs, singles, strict=True)):
             result = env.step(action)
             try:
                 obs, reward, terminated, truncated, info = result
             except (TypeError, ValueError):
                 raise diagnose.returned(self._where(slot), 5, result, "step") from None
-            mask = _told(env, info, asks[slot]) if info or asks[slot] else _NOTHING
+            if info or asks[slot]:
+                masks |= _told(slot, env, info, asks[slot])
             if terminated is not False or truncated is not False:
                 ends = diagnose.ends(self._where, slot, terminated, truncated)
                 if any(ends):
                     over[slot] = ends
-                    final[slot] = obs, mask
-                    obs, mask = self._begun(slot, env, env.reset())
-            if mask is not _NOTHING:
-                masks[slot] = mask
+                    final[slot] = obs, masks.pop(slot, _NOTHING)
+                    obs, told = self._begun(slot, env, env.reset())
+                    masks |= told
             rows[slot] = obs
             rewards.append(reward)
         self.rewards = rewards
         self._gather()
-        told = _array(rewards), *_flags(self.num_envs, over)
         infos = _infos(self.num_envs, masks, final) if masks or final else {}
-        return self._observations, *told, infos
+        return self._observations, _array(rewards), *_flags(self.num_envs, over), infos
 
-    def _begun(self, slot: int, env: gym.Env[Any, Any], result: Any) -> tuple[Any, Any]:
+    def _begun(self, slot: int, env: gym.Env[Any, Any], result: Any) -> tuple[Any, dict[int, Any]]:
         """The observation of a reset and its mask."""
         if not isinstance(result, tuple) or len(result) != 2:
             raise diagnose.returned(self._where(slot), 2, result, "reset")
-        return result[0], _told(env, result[1], self._asks[slot])
+        return result[0], _told(slot, env, result[1], self._asks[slot])
 
     def _gather(self) -> None:
         """The observations of all environments into the buffers, as `concatenate` does it."""
@@ -260,8 +262,8 @@ class Guard(gym.Wrapper[Any, Any, Any, Any]):
         self._kept.saved = saved
 
     def _info(self, info: Any) -> dict[str, Any]:
-        mask = _told(self.env, info, self._asks)
-        return {} if mask is _NOTHING else {MASK: mask}
+        told = _told(0, self.env, info, self._asks)
+        return {MASK: told[0]} if told else {}
 
     def _checked(self, obs: Any) -> Any:
         for keys, shape, dtype in self._leaves:
@@ -284,13 +286,13 @@ def _asks(env: gym.Env[Any, Any], codec: EnvCodec) -> bool | None:
     return env.has_wrapper_attr(MASK_METHOD)
 
 
-def _told(env: gym.Env[Any, Any], info: Any, asks: bool | None) -> Any:
-    """The mask beside an observation: in the info, or by method."""
+def _told(slot: int, env: gym.Env[Any, Any], info: Any, asks: bool | None) -> dict[int, Any]:
+    """The mask beside the observation of a slot, if there is one: in the info, or by method."""
     if asks is None:
-        return _NOTHING
-    if info and isinstance(info, Mapping) and MASK in info:
-        return info[MASK]
-    return env.get_wrapper_attr(MASK_METHOD)() if asks else _NOTHING
+        return {}
+    if isinstance(info, Mapping) and MASK in info:
+        return {slot: info[MASK]}
+    return {slot: env.get_wrapper_attr(MASK_METHOD)()} if asks else {}
 
 
 def _infos(
@@ -299,15 +301,15 @@ def _infos(
     """What was told, in the form of a vector environment's infos."""
     infos = _masks_info(number, masks)
     if final:
-        infos["final_obs"] = np.full(number, None, dtype=object)
+        infos["final_obs"] = last = np.empty(number, dtype=object)
         for slot, (obs, _) in final.items():
-            infos["final_obs"][slot] = obs
-        infos["final_info"] = _masks_info(number, {slot: mask for slot, (_, mask) in final.items()})
+            last[slot] = obs
+        told = {slot: mask for slot, (_, mask) in final.items() if mask is not _NOTHING}
+        infos["final_info"] = _masks_info(number, told)
     return infos
 
 
 def _masks_info(number: int, masks: Mapping[int, Any]) -> dict[str, Any]:
-    masks = {slot: mask for slot, mask in masks.items() if mask is not _NOTHING}
     if not masks:
         return {}
     present = np.zeros(number, dtype=np.bool_)
