@@ -93,6 +93,14 @@ def test_alternatives_are_masked_in_the_flat_form_and_their_parts_in_a_tuple():
     np.testing.assert_array_equal(reader(space).read(parts), [[1, 1, 0], [0, 1, 0], [1, 1, 1]])
 
 
+def test_elements_that_are_no_heads_have_no_rows():
+    box = Box(np.array([-1, 2, 0], np.float32), np.array([1, 2, 3], np.float32))
+    read = reader(Tuple((Discrete(2), box, Discrete(3))))
+    expected = [[0, 1, 0], [1, 1, 1], [1, 1, 1], [1, 0, 1]]
+    for mask in ((TWO, None, THREE), [0, 1, 1, 0, 1], expected):
+        np.testing.assert_array_equal(read.read(mask), expected)
+
+
 def test_gymnasium_samples_by_the_same_masks():
     """The structure is that of `space.sample(mask)`: what it samples is what we call legal."""
     space = Dict(

@@ -98,6 +98,21 @@ def test_actions_come_out_in_the_units_types_and_structure_of_the_space():
             assert theirs is None or np.allclose(ours, theirs)
 
 
+def test_elements_with_one_value_are_filled_in():
+    low = np.array([[-1, 3, 0], [2, -4, 7]], np.float32)
+    wide = np.array([[2, 0, 0], [0, 8, 0]], np.float32)
+    boxes = {"some": (low, low + wide), "all": (low, low)}
+    parts = {name: spaces.Box(*x) for name, x in boxes.items()}
+    space = spaces.Dict(**parts, gear=spaces.Discrete(3))
+    codec = ActionCodec(space)
+    heads = codec.spec.sample(np.random.default_rng(0), 50)
+    got = NamedActions(codec.spec, codec)(to_units(codec.spec, heads))
+    expected = codec.to_env_batch(heads)
+    assert got["all"].shape == (50, 2, 3)
+    for name, values in got.items():
+        np.testing.assert_allclose(values.numpy(), expected[name], rtol=1e-6, atol=1e-7)
+
+
 @pytest.mark.parametrize("kind", ["discrete", "hybrid", "continuous"])
 def test_views_are_undone_inside(kind):
     space = spaces.Dict(OrderedDict(grip=spaces.Discrete(3), arm=spaces.Box(-2, 3, (2,))))

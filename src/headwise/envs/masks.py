@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec
+from headwise.spaces.convert import free_elements
 
 Legal: TypeAlias = NDArray[np.bool_]
 
@@ -218,8 +219,12 @@ def _plan(
             parts[number] = _plan(child, spec, row, f"{path} at [{number}]")
             row = parts[number].rows.stop
     else:
+        heads = free_elements(space)
+        if not heads.all():  # of reals, which have no options
+            rows = slice(first, first + int(heads.sum()))
+            return _Place(path, rows, _existing(spec, rows), names=spec.names[rows])
         return _elements(
-            space.shape or (), spec, first, path, binary=isinstance(space, spaces.MultiBinary)
+            heads.shape, spec, first, path, binary=isinstance(space, spaces.MultiBinary)
         )
     rows = slice(first, row)
     return _Place(path, rows, _existing(spec, rows), parts, by_key, names=spec.names[rows])

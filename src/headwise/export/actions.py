@@ -8,6 +8,7 @@ from torch import Tensor
 
 from headwise.errors import SpaceError
 from headwise.spaces import ActionCodec, ActionSpec, Choice, View
+from headwise.spaces.convert import ActionLeaf
 
 
 class NamedActions:
@@ -48,6 +49,8 @@ class NamedActions:
                 values = values + torch.tensor(leaf.offset)
             if leaf.integral:
                 values = values.round()
+            if leaf.free is not None:
+                values = _filled(values, heads[..., :1], leaf)
             outputs[path] = values.to(output_type(leaf.dtype)).view(-1, *leaf.shape)
         return outputs
 
@@ -55,6 +58,15 @@ class NamedActions:
 def output_type(dtype: np.dtype[np.generic]) -> torch.dtype:
     """The type of an output: that of the space."""
     return torch.from_numpy(np.zeros(1, dtype=dtype)).dtype
+
+
+def _filled(values: Tensor, any_head: Tensor, leaf: ActionLeaf) -> Tensor:
+    """The elements of an array that are heads, with those between them that never change."""
+    assert leaf.free is not None
+    fixed = torch.tensor(leaf.low.reshape(-1)[~leaf.free], dtype=torch.float64)
+    order = np.argsort(np.concatenate([np.flatnonzero(leaf.free), np.flatnonzero(~leaf.free)]))
+    both = torch.cat([values, any_head * 0.0 + fixed], dim=-1)
+    return both.index_select(-1, torch.tensor(order))
 
 
 class _Bins:

@@ -54,6 +54,8 @@ class ArrayNode:
     """What turns an option's number into the environment's: `start`, or the low of an int Box."""
     scalar: bool
     """Whether a sample is a numpy scalar (Discrete) rather than an array."""
+    free: NDArray[np.bool_] | None = None
+    """Which elements are heads, where some can have one value only; None means all."""
 
     @property
     def integral(self) -> bool:
@@ -65,8 +67,11 @@ class ArrayNode:
             values = values + self.offset
         if self.integral:
             values = np.rint(values)
-        values = values.astype(self.dtype)
-        return values.reshape(len(heads), *self.shape)
+        if self.free is not None:
+            chosen = values
+            values = np.tile(self.low.reshape(-1).astype(np.float64), (len(heads), 1))
+            values[:, self.free] = chosen
+        return values.astype(self.dtype).reshape(len(heads), *self.shape)
 
     @cached_property
     def _is_shifted(self) -> bool:
@@ -95,7 +100,8 @@ class ArrayNode:
                 got=values[index],
                 allowed=f"{self.low[element]:g} to {self.high[element]:g}",
             )
-        out[:, self.columns] = values.reshape(len(out), -1) - self.offset
+        values = values.reshape(len(out), -1)
+        out[:, self.columns] = (values if self.free is None else values[:, self.free]) - self.offset
 
     def stack(self, samples: Sequence[Any]) -> NDArray[Any]:
         arrays = [_as_array(sample, self.path) for sample in samples]

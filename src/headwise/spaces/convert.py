@@ -47,7 +47,8 @@ class ActionCodec:
     alternative are in use only under their choice (`spec.conditions`).
 
     An integer Box element is a Choice if it has at most 256 values. A wider one is a Range, whose
-    value is rounded to the nearest integer on the way to the environment.
+    value is rounded to the nearest integer on the way to the environment. An element of reals whose
+    bounds are the same is no head: it is filled in.
 
     Example:
         >>> from gymnasium.spaces import Box, Dict, Discrete
@@ -164,6 +165,13 @@ class ActionCodec:
             shape = "(H,) for one action" if ndim == 1 else "(B, H) for a batch"
             raise SpaceError("head vectors have the wrong shape", got=values.shape, allowed=shape)
         return self.spec.check(values)
+
+
+def free_elements(space: spaces.Space[Any]) -> NDArray[np.bool_]:
+    """Which elements of an array are heads: all but those of a Box of reals with a single value."""
+    if isinstance(space, spaces.Box) and np.dtype(space.dtype).kind == "f":
+        return np.asarray(space.low != space.high)
+    return np.ones(space.shape or (), dtype=np.bool_)
 
 
 class _Builder:
@@ -322,8 +330,10 @@ class _Builder:
             )
         first = len(self.heads)
         most_options = MAX_INTEGER_OPTIONS if isinstance(space, spaces.Box) else np.inf
-        offsets = []
+        offsets, free = [], free_elements(space)
         for element in np.ndindex(*space.shape):
+            if not free[element]:
+                continue
             name = indexed(path, element)
             bottom, top = low[element].item(), high[element].item()
             is_choice = space.dtype.kind in "iub" and top - bottom < most_options
@@ -331,11 +341,7 @@ class _Builder:
             try:
                 head = Choice(int(top) - int(bottom) + 1) if is_choice else Range(bottom, top)
             except SpaceError as error:
-                fix = "Leave it out of the action space and let a wrapper fill it in."
-                raise SpaceError(
-                    f"the space at {name!r} cannot be a head: {error}",
-                    fix=fix if bottom == top else None,
-                ) from None
+                raise SpaceError(f"the space at {name!r} cannot be a head: {error}") from None
             self._add(name, head, condition)
         return ArrayNode(
             path=path,
@@ -346,6 +352,7 @@ class _Builder:
             high=high,
             offset=np.array(offsets),
             scalar=isinstance(space, spaces.Discrete),
+            free=None if free.all() else free.reshape(-1),
         )
 
     def _add(self, name: str, head: Head, condition: Condition | None) -> None:
