@@ -146,7 +146,9 @@ class ForeignVecEnv:
                 steps.append(adapter.step(one))
             except Exception as error:
                 self._begin_anew(error)
-                raise LostEpisodesError(f"{self.name}: every slot begins a new episode") from error
+                raise LostEpisodesError(
+                    f"{self.name}: every slot begins a new episode", fix="Call reset()."
+                ) from error
         return self._batch_of(steps)
 
     # --- from Steps to a batch: the only place where observations become vectors ----------------
@@ -365,6 +367,6 @@ class ForeignVecEnv:
         """What every slot says of itself; nothing for vector environments of others' making."""
         vector = self.adapters[0].vector
         if isinstance(vector, AsyncEnvs):
-            return list(vector.call("told", what))
+            return [] if self._ended else list(vector.call("told", what))
         states = vector.states if isinstance(vector, SyncEnvs) else []
         return [getattr(state, what) for state in (states[:1] if of_one else states)]

@@ -58,6 +58,8 @@ class SyncEnvs(SyncVectorEnv):
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode in every environment."""
+        if isinstance(seed, int):
+            seed = range(seed, seed + self.num_envs)
         seeds = [None] * self.num_envs if seed is None else seed
         masks: dict[int, Any] = {}
         for slot, (env, one) in enumerate(zip(self.envs, seeds, strict=True)):
