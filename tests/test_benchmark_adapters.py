@@ -8,12 +8,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import adapters  # noqa: E402
+from benchmarks import adapters
 
-from headwise.envs.foreign import wrap  # noqa: E402
+from headwise.envs.foreign import wrap
 
 
-@pytest.mark.parametrize("case", adapters.cases(), ids=str)
+@pytest.mark.parametrize("case", list(adapters.cases()), ids=str)
 def test_both_sides_step_as_many_environments(case):
     meters, close = adapters.meters_of(case)
     rates = [measure(0.02) for measure in meters]

@@ -12,9 +12,9 @@ from headwise.errors import EnvError
 _MAGIC = b"headwise/foreign/1\n"
 
 
-def packed(parts: Sequence[bytes], **header: Any) -> bytes:
+def packed(parts: Sequence[bytes], *, slots: list[int], made: Any) -> bytes:
     """States one after another, behind a header."""
-    header["sizes"] = [len(part) for part in parts]
+    header = {"slots": slots, "sizes": [len(part) for part in parts], "made": made}
     return _MAGIC + json.dumps(header).encode() + b"\n" + b"".join(parts)
 
 
