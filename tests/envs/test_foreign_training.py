@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import torch
-from foreign_toys import Masked, Nested, Relay, true_mask
+from foreign_toys import Counter, Masked, Nested, Relay, true_mask
 
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import config_from
@@ -58,6 +58,36 @@ def test_nothing_illegal_is_ever_chosen(algorithm, factorization, space):
         first, second = true_mask(row)
         assert first[a]
         assert second[b]
+
+
+class LateMasks(Masked):
+    """Tells its masks from the third episode on, but not in the fifth; till then all is allowed."""
+
+    def _info(self):
+        return super()._info() if self._tells() else {}
+
+    def step(self, action):
+        return super().step(action) if self._tells() else Counter.step(self, action[0])
+
+    def _tells(self):
+        return self.episode >= 2 and self.episode != 4
+
+
+@pytest.mark.parametrize("algorithm", SETTINGS)
+def test_masks_that_come_late_and_vanish_are_heeded(algorithm):
+    """The environment raises at an illegal option in the very step after the first mask."""
+    make = functools.partial(LateMasks, "flat", "info", "tuple", length=2)
+    loop = loop_for(foreign_env(make, [1, 2], 2), algorithm)
+    allowed = []  # options of a slot, of 3 + 2: by its mask 4 at first, and 2 in the second step
+
+    def watch(loop):
+        known = loop.legal is not None
+        allowed.append(set(loop.legal.sum((-1, -2)).ravel().tolist()) if known else None)
+        return False
+
+    loop.run(80, watch)
+    assert allowed[:11] == [None] * 3 + [{4}, {2}, {4}, {2}, {5}, {5}, {4}, {2}]
+    assert loop.updates >= 2
 
 
 @pytest.mark.parametrize("algorithm", SETTINGS)

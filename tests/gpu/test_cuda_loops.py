@@ -1,17 +1,47 @@
 """Training on a GPU: acting and taking in are captured too, a run resumes, populations share it."""
 
+import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 from cuda_cells import GPU, need_gpu
+from gymnasium.spaces import Box, Discrete
 
 from headwise import Agent
 from headwise.algorithms import algorithms
+from headwise.envs.foreign import foreign_env
 from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
 from headwise.ops.program import Graphs
 from headwise.training.build import make_loop
 
 need_gpu()
+
+
+class LateMask(gym.Env):
+    """Allows one option of three, another at every step, and tells so from the second episode on."""
+
+    observation_space = Box(0.0, 20.0, (1,), np.float32)
+    action_space = Discrete(3)
+
+    def __init__(self):
+        self.episode = -1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.episode, self.time = self.episode + 1, 0
+        return self._told()
+
+    def step(self, action):
+        assert not self.episode or action == self.time % 3, "an illegal option was taken"
+        self.time += 1
+        obs, info = self._told()
+        return obs, 1.0, False, self.time == 20, info
+
+    def _told(self):
+        info = {"action_mask": np.arange(3) == self.time % 3} if self.episode else {}
+        return np.array([self.time], dtype=np.float32), info
+
 
 SEEDS = (3, 2**63 + 5, 11)
 SETTINGS = {
@@ -138,3 +168,16 @@ def test_an_agent_goes_from_one_device_to_the_other(algorithm, tmp_path):
         assert_same(learned(other.loop), learned(agent.loop))
         other.learn(200, progress=False)
         assert other.loop.algorithm.alive.all()
+
+
+@pytest.mark.parametrize("algorithm", SETTINGS)
+def test_masks_that_come_late_are_heeded(algorithm):
+    """What was captured before the first mask is captured anew; the environment would raise."""
+    env = foreign_env(LateMask, SEEDS, 8)
+    config = algorithms.get(algorithm)(hidden=(32, 32), **SETTINGS[algorithm])
+    loop = make_loop(env, config, factorizations.get("shared")(), SEEDS, 4000, GPU)
+    loop.run(152)  # 19 steps of each slot: graphs are in use
+    assert loop.legal is None
+    loop.run(1600)
+    assert (loop.legal.sum((-1, -2)) == 1).all()
+    assert loop.algorithm.alive.all()

@@ -217,6 +217,8 @@ class Loop:
     def _expect_masks(self, legal: Tensor) -> None:
         """Where masks come for the first time: till now everything was legal."""
         self.legal = torch.ones_like(legal)
+        if legal.device.type == "cuda":  # a graph must not go while it runs
+            torch.cuda.synchronize(legal.device)
         self._capture()  # what was captured knows of none
 
     def _see(self, obs: Tensor, legal: Tensor | None) -> None:
