@@ -19,7 +19,7 @@ need_gpu()
 
 
 class LateMask(gym.Env):
-    """Allows one option of three, another at every step, and tells so from the second episode on."""
+    """Allows one option of three, each time another, and says so from the second episode on."""
 
     observation_space = Box(0.0, 20.0, (1,), np.float32)
     action_space = Discrete(3)
