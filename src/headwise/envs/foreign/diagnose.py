@@ -16,6 +16,7 @@ from headwise.envs.foreign.codec import EnvCodec
 from headwise.errors import EnvError, SpaceError
 
 Where = Callable[[int], str]
+_TRUTHS = (bool, np.bool_)
 
 
 def returned(where: str, length: int, result: Any, call: str) -> EnvError:
@@ -31,7 +32,7 @@ def returned(where: str, length: int, result: Any, call: str) -> EnvError:
 
 def flag(where: Where, slot: int, name: str, value: Any) -> bool:
     """Whether an episode has ended, as a truth; "False", None, NaN and 0.5 are none."""
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, _TRUTHS):
         return bool(value)
     try:
         array = np.asarray(value)

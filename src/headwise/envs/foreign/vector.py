@@ -247,8 +247,10 @@ class Guard(gym.Wrapper[Any, Any, Any, Any]):
         if not isinstance(result, tuple) or len(result) != 5:
             raise diagnose.returned(self._where, 5, result, "step")
         obs, reward, terminated, truncated, info = result
-        ends = diagnose.ends(lambda _: self._where, 0, terminated, truncated)
-        return self._checked(obs), reward, *ends, self._info(info)
+        if terminated is not False or truncated is not False:
+            terminated, truncated = diagnose.ends(lambda _: self._where, 0, terminated, truncated)
+        told = self._info(info) if info or self._asks else {}
+        return self._checked(obs), reward, terminated, truncated, told
 
     def told(self, what: str) -> Any:
         """What the environment tells of its state."""
