@@ -105,7 +105,7 @@ def test_a_new_factorization_is_tested_by_existing():
         "\nimport sys; sys.path.insert(0, 'tests/contracts')"
         "\nimport cases"
         "\nassert ('mean', 'discrete') in cases.offers('value')"
-        "\nassert ('mean', 'hybrid') in cases.offers('policy', ('hybrid',))"
+        "\nassert ('mean', 'hybrid') in cases.offers('policy')"
         "\nassert not [name for name, _ in cases.offers('twins') if name == 'mean']"
     )
     words = [sys.executable, "-c", code]

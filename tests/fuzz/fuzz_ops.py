@@ -378,12 +378,12 @@ class OpMoves:
         some = self.pick([[], [], [0], [copies - 1]])
         if self.chance(0.05):
             some = [self.pick(WILD)]
-        made.forward(x, some, self.pick([0, 0, 1, widths[-1], *WILD]))
+        made.forward(x, some, self.pick([0, 0, 1, widths[-1], *WILD]), self.chance(0.1))
         assert made.layer(len(widths) - 1).array().shape == (members, copies, rows, widths[-1])
         if self.chance(0.05):
             x = x[:-1] or [self.buffer(members, 1, given, leaves[0])]
         made.layer(self.pick([-1, len(widths)]) if self.chance(0.03) else 0)
-        made.backward(x, some, self.chance(0.8), self.chance(0.3))
+        made.backward(x, some, self.chance(0.8), self.chance(0.3), self.chance(0.1))
 
     def programs(self) -> None:
         program, x, runs = self.ops.Program(), self.buffer(2), []

@@ -1,5 +1,7 @@
 """The loop in environments whose every step is known: masks, normalisation, cuts, early stops."""
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -200,8 +202,9 @@ def test_a_temperature_that_runs_away_is_pointed_out_once(caplog):
 def test_threads_are_restored_and_never_more_than_members(monkeypatch):
     seen = []
     agent = small_agent(seeds=1)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
-    monkeypatch.setattr(torch, "set_num_threads", seen.append)
+    # The loop's own use of torch: making a learner's first values sets threads, too.
+    counted = SimpleNamespace(get_num_threads=lambda: 8, set_num_threads=seen.append)
+    monkeypatch.setattr("headwise.training.threads.torch", counted)
     agent.learn(8, progress=False)
     assert seen == [1, 8]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,16 +27,29 @@ def check_sizes(*sizes: int) -> None:
         raise MemoryError(f"a buffer too large for any memory: {max(sizes):,} of something")
 
 
-class Trace:
+class _OfThread(type):
+    """Lets every thread have a `now` of its own: others may train meanwhile."""
+
+    _threads = threading.local()
+
+    @property
+    def now(cls) -> Trace | None:
+        """The trace that this thread has entered, if any."""
+        found: Trace | None = getattr(cls._threads, "now", None)
+        return found
+
+    @now.setter
+    def now(cls, trace: Trace | None) -> None:
+        cls._threads.now = trace
+
+
+class Trace(metaclass=_OfThread):
     """While it is entered, buffers are tensors of a graph, for as many rows as its inputs have.
 
     Operations then run their definitions, and what they write takes the place of what was there
     instead of being copied over it: so the text of a learner is exported as it is. Buffers of one
     row are settings and parameters, which are constants of the graph; others have a batch's rows.
     """
-
-    now: Trace | None = None
-    """The one that is entered, if any."""
 
     def __init__(self) -> None:
         self._tensors: dict[int, Tensor] = {}
