@@ -26,13 +26,16 @@ need_gpu()
 CELLS = list(cells())
 PLAIN = [cell for cell in CELLS if not cell.masked and not cell.settings]
 AFTER_ONE, AFTER_EIGHT = 1e-4, 1e-3
-"""How far learners may be apart, of the way they went."""
+"""How far learners may be apart, of the way they went. An update of PPO is several steps of Adam,
+and a number whose gradient is rounding in one of them goes a whole step along it (6.7e-4 of the way
+was the most seen, in one member of three): PPO has that of eight from the first."""
 
 
 def check_same(found, wanted, first, shares=(AFTER_ONE, AFTER_EIGHT)):
     """What was learned and done."""
     assert found.alive == wanted.alive
     for k, share in enumerate(shares, start=1):
+        share = AFTER_EIGHT if share == AFTER_ONE and "kl_coef" in first else share  # PPO's state
         assert_near(found.states[k], wanted.states[k], first, share)
     for one, other in zip(found.acted, wanted.acted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
