@@ -11,7 +11,7 @@ CPP := $(wildcard cpp/*.cpp cpp/*.h cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
 CODE := src tests examples benchmarks tools
 
-.PHONY: demo test floors lint types docs bench bundle sanitize format stub clean
+.PHONY: demo test check floors lint types docs bench bundle sanitize format stub clean
 
 demo: $(VENV)/built
 	$(BIN)/headwise study run demo --out runs/demo
@@ -19,6 +19,11 @@ demo: $(VENV)/built
 
 test: $(VENV)/built
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Lint, types and the fast tests, in a minute and a half: for every save.
+check: lint types $(VENV)/built
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q tests/test_architecture.py tests/spaces tests/ops \
+		tests/heads tests/nets tests/population tests/factorizations tests/algorithms
 
 # The oldest of every dependency that pyproject.toml allows, in an environment of its own, and a smoke
 # test with it. On Linux torch is a CPU build from TORCH_INDEX, so nothing for GPUs is downloaded;
