@@ -209,6 +209,30 @@ def test_the_ledger_of_the_sweep_is_that_of_the_archives():
     assert all(one == all_ == "" or float(one) <= float(all_) for one, all_ in pairs)
 
 
+def test_lines_about_squared_weights_are_those_of_the_runs():
+    found = {}
+    for row in rows_of("variance_law.csv"):
+        preset = row["preset"].replace("_", " ")
+        name = f"{row['factorization'].upper()} ({row['estimator']}): the variance scales with"
+        ratio = float(row["variance_ratio"]) / float(row["weight_ratio"])
+        found.setdefault((name, preset), []).append(ratio)
+    kept = [row for row in rows_of("claims.csv") if "scales with the square" in row["claim"]]
+    assert len(kept) == len(found) == 8
+    for row in kept:
+        (ratios,) = (values for (name, preset), values in found.items()
+                     if row["claim"].startswith(name) and row["settings"] == preset)  # fmt: skip
+        mean, half = np.mean(ratios), 2.131450 * np.std(ratios, ddof=1) / 4  # Student's, 15 free
+        assert len(ratios) == int(row["seeds"]) == 16
+        assert float(row["ours"]) == pytest.approx(mean, rel=1e-4)
+        assert row["95 % interval"] == f"[{mean - half:.4g}, {mean + half:.4g}]"
+        low, high = map(float, row["true for"].split(" to "))
+        inside = low <= mean - half and mean + half <= high
+        outside = mean + half < low or mean - half > high
+        verdict = "holds" if inside else "does not hold" if outside else "undecided"
+        assert row["verdict"] == verdict
+        assert row["p (Holm)"] == ""
+
+
 def test_the_page_has_the_same_ledger():
     page = (ROOT / "results" / "report.html").read_text()
     shown = [
@@ -256,7 +280,7 @@ def test_what_holds_is_what_the_ledger_says():
     )
     assert f"for {alike[0]} and {alike[1]} there is no meaningful difference" in words
     assert f"claims {holds[0]} hold with the published settings and {holds[1]} with" in words
-    assert f"{sum(undecided)} of 106 verdicts, {undecided[0]} with" in words
+    assert f"{sum(undecided)} of 114 verdicts, {undecided[0]} with" in words
     assert f"and {undecided[1]} with the sound ones" in words
 
 

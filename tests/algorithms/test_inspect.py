@@ -22,10 +22,12 @@ def test_credit_by_hand():
     right = [[0.8, 0.2], [0.2, 0.8], [0.8, 0.2], [0.2, 0.8]]
     metrics = found(advantage, right)
     assert metrics["credit/variance_ratio"].item() == pytest.approx(1 / 5)
+    assert metrics["credit/weight_ratio"].item() == pytest.approx(0.2**2 / 0.8**2)
     assert metrics["credit/correlation"].item() == pytest.approx(1.0)
     assert metrics["credit/accuracy"].item() == 1.0
     wrong = found(advantage, [[0.2, 0.8]] * 4)  # right in two of four
     assert wrong["credit/accuracy"].item() == 0.5
+    assert wrong["credit/weight_ratio"].item() == pytest.approx(1.0)
     assert wrong["credit/correlation"].item() == pytest.approx(0.0)
     assert all(x.shape == (1,) for x in metrics.values())
 

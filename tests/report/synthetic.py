@@ -184,10 +184,12 @@ def decoupler_run(algorithm, factorization, estimator, seed, final, steps=100_00
         truth = {"range": 0.97, "grad": -0.4, "uniform": 0.0}[estimator] - 0.1 * (not offline)
         rise = truth * np.minimum(1, np.arange(48) / 20) + rng.normal(0, 0.02, 48)
         ratio = (0.85 if weighted else 1.0) + rng.normal(0, 0.01 * weighted, 48)
+        squares = {"range": 0.17, "grad": 0.85, "uniform": 1.0}[estimator]
         metrics = {
             "credit/correlation": (at, rise),
             "credit/accuracy": (at, 0.5 + rise / 2),
             "credit/variance_ratio": (at, ratio),
+            "credit/weight_ratio": (at, np.full(48, squares)),
             "train/loss": (at, np.zeros(48)),
         }
     return c, (step, returns), metrics, summary(step, returns, steps)

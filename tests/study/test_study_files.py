@@ -84,6 +84,7 @@ def test_smoke_versions_run(name, tmp_path):
         assert "steps_to_50" in result
         if run.algorithm == "ppo" and run.factorization != "shared":
             assert names >= {"credit/correlation", "credit/accuracy", "credit/variance_ratio"}
+            assert "credit/weight_ratio" in names
 
 
 def test_joint_options_runs_and_is_called_by_its_numbers_of_options(tmp_path):

@@ -24,7 +24,9 @@ def decoupler(rows: dict[str, Tensor]) -> dict[str, Tensor]:
     """Credit in ContextualDecoupler, whose first observation says which of two heads is active.
 
     `credit/variance_ratio` is the variance of the inactive head's advantage over the active one's;
-    `credit/correlation` and `credit/accuracy` tell how well the weights find the active head.
+    `credit/weight_ratio` is what a law of squared weights would make of it: the mean square of the
+    inactive head's weights over that of the active one's. `credit/correlation` and
+    `credit/accuracy` tell how well the weights find the active head.
     """
     context = rows["obs"][..., 0].long()
     active = torch.nn.functional.one_hot(context, 2).bool()
@@ -44,6 +46,8 @@ def decoupler(rows: dict[str, Tensor]) -> dict[str, Tensor]:
     ).sqrt()
     return {
         "credit/variance_ratio": variance(advantage, ~active) / variance(advantage, active),
+        "credit/weight_ratio": (weight.square() * ~active).sum((-1, -2))
+        / (weight.square() * active).sum((-1, -2)),
         "credit/correlation": correlation,
         "credit/accuracy": (weight.argmax(-1) == context).float().mean(-1),
     }

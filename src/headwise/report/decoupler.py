@@ -159,6 +159,11 @@ def last_third(run: RunRecord, metric: str) -> float:
     return float(late.mean()) if late.size else float("nan")
 
 
+def over_the_law(run: RunRecord) -> float:
+    """The variance ratio of a run over what the squares of its weights predict; NaN if unknown."""
+    return last_third(run, "credit/variance_ratio") / last_third(run, "credit/weight_ratio")
+
+
 def smoothed_curve(run: RunRecord, points: Array) -> Array:
     """The paper's smoothed return at given steps."""
     step, returns = run.episodes()

@@ -6,6 +6,7 @@ Both presets are asked the same, one line after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -27,6 +28,7 @@ from headwise.report.decoupler import (
     Kind,
     all_of,
     last_third,
+    over_the_law,
     steps_to,
 )
 from headwise.report.names import FACTORIZATIONS, PRESETS
@@ -45,6 +47,8 @@ NOMIX: Config = ("shared", "")
 _FACTORIAL = "Decoupler: factorial"
 _CREDIT = "Decoupler: credit"
 _CROSS = "Decoupler: families"
+LAW = (0.8, 1.25)
+"""Within what factor of its prediction a law is called exact: generous."""
 ALIKE = 2.0
 """The smallest effect of interest, in points of return: within it two things are alike. The least
 that the paper counts as an effect of weighting is 2.08 (QPLEX, range against uniform)."""
@@ -154,6 +158,14 @@ def _credit_claims(preset: str) -> Iterator[Claim]:
             f"{row.ratio[0]:g} ± {row.ratio[1]:g}", "variance ratio over the last third",
             0.999 if uniform else -inf, 1.001 if uniform else 1.0, _mean(preset, config, "ratio"),
         )  # fmt: skip
+        if not uniform:
+            yield Claim(
+                f"law-{f}-{estimator}", _CREDIT, preset,
+                f"{_name(config)}: the variance scales with the square of the weights.",
+                "exactly as predicted",
+                "variance ratio over that of the squared weights, over the last third",
+                *LAW, _law(preset, config),
+            )  # fmt: skip
     for f in ("vdn", "qplex"):
         name = FACTORIZATIONS[f]
         yield Claim(
@@ -181,6 +193,17 @@ def _credit_claims(preset: str) -> Iterator[Claim]:
             "final return, offline minus online", -inf, 0,
             _credit_gap(preset, f, ("range", "offline"), ("range", "online"), ""), alike=ALIKE,
         )  # fmt: skip
+
+
+def _law(preset: str, config: Config) -> Callable[[Evidence], Measurement]:
+    """The variance ratio seen over the one predicted, with an interval and without a test."""
+
+    def measure(evidence: Evidence) -> Measurement:
+        study = _factorial(evidence, preset)
+        found = all_of(study.ppo(config), over_the_law, "the ratio of squared weights")
+        return replace(of_sample(found, share_of(list(study.runs))), at=None)
+
+    return measure
 
 
 def _correlation(preset: str, f: str, estimator: str) -> Callable[[Evidence], Measurement]:
