@@ -23,6 +23,12 @@ def test_values_and_slopes(name):
     torch.testing.assert_close(slope.double(), known, atol=1e-6, rtol=1e-6)
 
 
+def test_the_slope_at_zero_is_one():
+    """Of max-centered advantages the best are exactly zero: a slope of both pieces would be 2."""
+    x = torch.zeros(3, requires_grad=True)
+    assert torch.autograd.grad(elu(x).sum(), x)[0].tolist() == [1.0, 1.0, 1.0]
+
+
 def test_powers():
     x = torch.linspace(0.01, 9.0, 1000)
     torch.testing.assert_close(power(x, 1.7), x.pow(1.7), rtol=2e-6, atol=1e-7)

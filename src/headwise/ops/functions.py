@@ -20,8 +20,8 @@ def softplus(x: Tensor) -> Tensor:
 
 
 def elu(x: Tensor) -> Tensor:
-    """X above zero, exp(x) - 1 below."""
-    return x.clamp_min(0.0) + torch.expm1(x.clamp_max(0.0))
+    """X above zero, exp(x) - 1 below; its slope is 1 at zero, where max-centered advantages are."""
+    return torch.where(x > 0.0, x, torch.expm1(x.clamp_max(0.0)))
 
 
 def power(x: Tensor, exponent: float | Tensor) -> Tensor:
