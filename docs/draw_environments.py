@@ -42,6 +42,15 @@ def main() -> None:
         },
         [inwards.ravel()] * 3,
     )
+    draw(
+        "CoopPush",
+        {"view": "continuous", "layout": "independent", "shuffle": False},
+        {"particles": [[2.0, 30.5], [-3.0, -30.0]], "boulders": [[7.0, 30.0], [2.0, -30.0]]},
+        [np.array([1.0, 0.0, 1.0, 0.0])] * 2,
+        "IndependentPush",
+    )
+    idle, up = ((main, np.array([0.0], dtype=np.float32)) for main in (0, 2))
+    draw("Lander", {}, None, [idle] * 45 + [up, up, idle] * 8)
     draw("CartPole", {}, {"x": 0.4, "x_dot": 0.6, "theta": 0.09, "theta_dot": 0.5}, [1, 0, 1])
     draw("Acrobot", {}, {"theta1": 1.1, "theta2": 0.9, "dtheta1": 1.0, "dtheta2": 2.0}, [2])
     draw("MountainCar", {}, {"position": -0.1, "velocity": 0.03}, [2, 2])
@@ -51,15 +60,18 @@ def main() -> None:
     draw("Pendulum", {}, {"theta": 2.2, "theta_dot": -3.0}, [torque, torque])
 
 
-def draw(name: str, settings: dict, start: dict, actions: list) -> None:
+def draw(
+    name: str, settings: dict, start: dict | None, actions: list, picture: str | None = None
+) -> None:
     """Saves the picture of an environment after some steps from a given start."""
-    env = gym.make(env_id(name), render_mode="rgb_array", **settings)
+    env = gym.make(f"headwise/{name}-v0" if name == "Lander" else env_id(name),
+                   render_mode="rgb_array", **settings)  # fmt: skip
     env.reset(seed=3, options=start)
     for action in actions:
         env.step(action)
     # A palette of 256 colours is enough for smooth edges, and keeps the files small.
     image = Image.fromarray(env.render()).quantize(256, dither=Image.Dither.NONE)
-    image.save(ASSETS / f"{name}.png", optimize=True)
+    image.save(ASSETS / f"{picture or name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@
 SAC adds entropy to what a state is worth: at every step, for as long as an episode lasts. Here the
 `whole` of it, as in the paper, against what there is `above_target`, on Platform in every
 factorization, on dependent HybridShoot and on Lander, with a fifth of the paper's steps. PPO is
-paid for the entropy of the Gaussians behind its numbers (0.05 in the paper's sweep); here 0.05,
-0.01 and nothing on dependent HybridShoot, with 40 % of the steps. All else is as in the sweep.
+paid for the entropy of the Gaussians behind its numbers (0.05 in `paper`, as in the authors'
+package); here 0.05, 0.01 and nothing on dependent HybridShoot, with 40 % of the steps. All else is
+as in the sweep.
 """
 
 from dataclasses import replace

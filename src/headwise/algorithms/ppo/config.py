@@ -33,8 +33,9 @@ class PPO(AlgorithmConfig):
     gae_lambda: PerMember = 0.95
     """Decay of the trace: 0 is one step, 1 is the whole return."""
     entropy_coef: PerMember = 0.01
-    """Weight of the heads' summed entropy. The paper's 0.05 is too much for numbers: the entropy of
-    a Range is that of the Gaussian before tanh, and the widest is a coin toss between both ends."""
+    """Weight of the heads' summed entropy. The authors' package has 0.05, too much for numbers: the
+    entropy of a Range is that of the Gaussian before tanh, and the widest is a coin toss between
+    both ends."""
     value_coef: float = 0.5
     """Weight of the squared error of the value."""
     value_clip: float | None = None
