@@ -26,6 +26,9 @@ class ReportCommand:
     times: Path | None = None
     """The folder of a study whose times count instead of the runs' own, which those of a GPU lack:
     `headwise study run costs` makes one."""
+    means: Path | None = None
+    """A file of mean learning curves, drawn where the runs of a cell have no curves stored:
+    results/paper_mean_curves.csv of the repository."""
     formats: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
     """Files to draw figures into, beside the page."""
     all_runs: bool = False
@@ -49,6 +52,7 @@ class ReportCommand:
                 [_found(folder) for folder in self.folders],
                 self.out,
                 times=None if self.times is None else _found(self.times),
+                means=self.means,
                 formats=self.formats,
                 all_runs=self.all_runs,
                 on_progress=status.update,

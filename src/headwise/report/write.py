@@ -18,6 +18,7 @@ from headwise.report.figures.decoupler import decoupler_figures
 from headwise.report.figures.figure import Figure
 from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
+from headwise.report.means import Means, read_means
 from headwise.report.page import left_out, render_page
 from headwise.report.pooled import pooled
 from headwise.report.store import RunRecord, StudyRuns, read_store
@@ -44,6 +45,7 @@ def write_report(
     out: str | Path | None = None,
     *,
     times: str | Path | None = None,
+    means: str | Path | None = None,
     formats: Sequence[str] = FORMATS,
     all_runs: bool = False,
     on_progress: Callable[[str], None] | None = None,
@@ -56,6 +58,7 @@ def write_report(
         out: Where to; `report` in the first folder if not given.
         times: The folder of a study whose times count instead of the runs' own, which they lack if
             they were trained on a GPU: those of runs that differ in seed and steps alone.
+        means: A file of mean learning curves, for figures of cells whose runs have none stored.
         formats: Files to draw figures into: png, pdf. Without any: the page and the tables.
         all_runs: Whether runs count that are in a folder and not in its plan.
         on_progress: Told what is being done.
@@ -65,6 +68,7 @@ def write_report(
     if not paths:
         raise ConfigError("a report needs the folder of a study", got="none")
     tell, note = on_progress or (lambda _: None), on_notice or (lambda _: None)
+    lent = None if means is None else read_means(means)
     tell("reading runs")
     stores = pooled(read_store(path, all_runs=all_runs) for path in paths)
     timing = [] if times is None else [read_store(times)]
@@ -75,7 +79,7 @@ def write_report(
 
     evidence = gather(stores, [run for store in timing for run in store])
     tell("drawing figures")
-    figures = unique(_figures(evidence))
+    figures = unique(_figures(evidence, lent))
     tell("judging claims")
     entries = ledger(all_claims(evidence), evidence)
     if not any(entry.measurement for entry in entries):
@@ -118,10 +122,10 @@ def gather(stores: Iterable[StudyRuns], timed: Sequence[RunRecord] = ()) -> Evid
     return Evidence(tuple(decouplers), tuple(sweeps))
 
 
-def _figures(evidence: Evidence) -> Iterable[Figure]:
+def _figures(evidence: Evidence, means: Means | None) -> Iterable[Figure]:
     for sweep in evidence.sweeps:
         yield from score_figures(sweep)
-        yield from curve_figures(sweep)
+        yield from curve_figures(sweep, means)
     for study in evidence.decouplers:
         yield from decoupler_figures(study)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from headwise.errors import ConfigError
 from headwise.report.cells import Band, Cell, band, grid
 from headwise.report.figures.figure import Figure, Lines, Series
 from headwise.report.figures.together import line, steps_note, titled, together
+from headwise.report.means import MeanCurve, Means, mean_of
 from headwise.report.names import (
     ALGORITHMS,
     DASHES,
@@ -33,21 +34,27 @@ SECTION = "Learning curves"
 BAND = "Bands: 95 % intervals of the mean over seeds (Student's); a single seed has none."
 
 
-def curve_figures(sweep: Sweep) -> Iterator[Figure]:
-    """Every figure of learning curves: of the cells of which there are any."""
-    known = replace(sweep, cells=tuple(c for c in sweep.cells if np.isfinite(c.curves).any()))
-    if not known.cells:
-        return
+def curve_figures(sweep: Sweep, means: Means | None = None) -> Iterator[Figure]:
+    """Every figure of learning curves: of the cells of which there are any.
+
+    Args:
+        sweep: The runs.
+        means: Curves of cells that have none, for the figures of single environments.
+    """
+    own = {cell.name for cell in sweep.cells if np.isfinite(cell.curves).any()}
+    known = replace(sweep, cells=tuple(c for c in sweep.cells if c.name in own))
     several_views = len({cell.view for cell in known.cells}) > 1
     if len(known.tasks) > 1:  # of one task the figure of its environment says it all
         yield _noted(_by_type_and_family(known), known.cells, sweep.cells)
     if several_views:
         yield _noted(_by_family(known), known.cells, sweep.cells)
         yield _noted(_types(known), known.cells, sweep.cells)
-    for task in known.tasks:
-        for v in in_order((c.view for c in known.every(task=task)), VIEWS):
-            cells = known.every(task=task, view=v)
-            yield _noted(_environment(known, cells), cells, sweep.every(task=task, view=v))
+    lent = {cell.name: found for cell in sweep.cells if (found := mean_of(cell, means or {}))}
+    drawn = replace(sweep, cells=tuple(c for c in sweep.cells if c.name in {*own, *lent}))
+    for task in drawn.tasks:
+        for v in in_order((c.view for c in drawn.every(task=task)), VIEWS):
+            cells = drawn.every(task=task, view=v)
+            yield _noted(_environment(sweep, cells, lent), cells, sweep.every(task=task, view=v))
 
 
 def _noted(figure: Figure, drawn: Sequence[Cell], there: Sequence[Cell]) -> Figure:
@@ -182,7 +189,7 @@ def cut(curves: Array, steps: int, shortest: int) -> Array:
     return np.stack([np.interp(points, shares, curve) for curve in curves])
 
 
-def _environment(sweep: Sweep, cells: Sequence[Cell]) -> Figure:
+def _environment(sweep: Sweep, cells: Sequence[Cell], lent: Mapping[str, MeanCurve]) -> Figure:
     """The returns of one task, against environment steps."""
     task, view = cells[0].task, cells[0].view
     panels = []
@@ -190,7 +197,7 @@ def _environment(sweep: Sweep, cells: Sequence[Cell]) -> Figure:
         mine = [cell for cell in cells if cell.algorithm == a]
         methods = [(cell.factorization, cell.apart) for cell in mine]
         x = np.unique(np.concatenate([grid(cell.steps) for cell in mine]))
-        series = [_until_its_end(cell, x, dash)
+        series = [_until_its_end(cell, x, dash, lent.get(cell.name))
                   for cell, dash in zip(mine, _dashes(methods), strict=True)]  # fmt: skip
         panels.append(
             Lines(
@@ -208,21 +215,34 @@ def _environment(sweep: Sweep, cells: Sequence[Cell]) -> Figure:
         SECTION,
         titled(f"{task}, {actions_name(view)}", sweep),
         "Mean return of the episodes that ended in each fiftieth of the run; a line ends where its "
-        f"runs end. {BAND}" + steps_note(cells),
+        f"runs end. {BAND}" + steps_note(cells) + _lent_note(cells, lent),
         tuple(panels),
     )
 
 
-def _until_its_end(cell: Cell, x: Array, dash: str) -> Series:
-    """A cell's curve at given steps, nothing beyond its own."""
-    found, own = band([cell.curves]), grid(cell.steps)
+def _lent_note(cells: Sequence[Cell], lent: Mapping[str, MeanCurve]) -> str:
+    count = sum(cell.name in lent for cell in cells)
+    if not count:
+        return ""
+    return (
+        f" {count} of {len(cells)} lines, dotted and named as means, are of runs whose own curves "
+        "are not stored: only the mean and its interval are."
+    )
+
+
+def _until_its_end(cell: Cell, x: Array, dash: str, lent: MeanCurve | None) -> Series:
+    """A cell's curve at given steps, nothing beyond its own; or the mean that it has instead."""
+    found, own = band([cell.curves]) if lent is None else lent.band, grid(cell.steps)
+    label = _label((cell.factorization, cell.apart))
+    if lent is not None:
+        dash, label = "dot", f"{label} (mean of {found.num_runs})"
     if x.size > own.size:
         mean, low, high = (
             np.interp(x, own, values, left=np.nan, right=np.nan)
             for values in (found.mean, found.low, found.high)
         )
         found = Band(mean, low, high, found.num_runs)
-    return line(cell.factorization, _label((cell.factorization, cell.apart)), found, dash)
+    return line(cell.factorization, label, found, dash)
 
 
 def _references(cell: Cell) -> tuple[tuple[str, float], ...]:
