@@ -1,4 +1,4 @@
-"""What does every cell of the paper's sweep cost on a CPU?
+"""What does every cell of the paper's sweep cost on a CPU? Section 8.1.
 
     headwise study run costs --device cpu --executor inline
     headwise report runs/paper --times runs/costs

@@ -1,4 +1,4 @@
-"""ContextualDecoupler across families: PPO, DQN and SAC, each with the critics the paper shows.
+"""ContextualDecoupler across families, with the critics of the paper's Figure 2.
 
     headwise study run decoupler_cross_family
 

@@ -1,4 +1,4 @@
-"""The factorial study on ContextualDecoupler: critic structure times importance estimator, in PPO.
+"""Critic structure times importance estimator in PPO, on ContextualDecoupler: Tables 3 and 4.
 
     headwise study run decoupler_factorial
 

@@ -1,4 +1,4 @@
-"""Do importance weights find the head that matters? With an online and an offline critic.
+"""Do importance weights find the head that matters, online and offline? The paper's Figure 3.
 
     headwise study run importance_recovery
 

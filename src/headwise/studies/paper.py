@@ -1,4 +1,4 @@
-"""The paper's sweep: 44 cells on each of 5 environments, 5 seeds; 220 cells, 1,100 runs.
+"""The paper's sweep, 220 cells of 5 seeds: Tables 2 and 5, Figures 4 to 36.
 
     headwise study run paper --dry-run                 # what it costs
     headwise study run paper                           # budgets of the appendix
