@@ -18,7 +18,7 @@ from headwise.report.decoupler import last_third
 from headwise.report.store import RunRecord, read_store
 
 TARGET = Path(__file__).parents[1] / "results" / "variance_law.csv"
-TRAITS = ("preset", "factorization", "estimator", "seed")
+TRAITS = ("preset", "algorithm", "factorization", "estimator", "seed")
 METRICS = ("variance_ratio", "weight_ratio")
 
 
