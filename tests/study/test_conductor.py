@@ -225,7 +225,7 @@ def test_two_runners_share_the_work(tmp_path, undisturbed, trained):
 def test_what_others_work_on_is_left_to_them(tmp_path, monkeypatch):
     study = tiny_study(seeds=2, cells=[tiny_cell()])
     conduct(study, tmp_path, Options(executor="inline", only="seed1"))
-    with conductor_module.Leases(tmp_path) as other:
+    with conductor_module.Locks(tmp_path) as other:
         other.take(study.runs()[0].id)
         summary = conduct(study, tmp_path, Options(executor="inline", wait=False))
         assert (summary.finished, summary.elsewhere) == (1, 1)
@@ -235,7 +235,7 @@ def test_what_others_work_on_is_left_to_them(tmp_path, monkeypatch):
         assert conduct(study, tmp_path, INLINE).finished == 2
 
 
-def test_an_interrupt_lets_go_of_leases(tmp_path, monkeypatch):
+def test_an_interrupt_lets_go_of_locks(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 

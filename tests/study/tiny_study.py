@@ -76,6 +76,6 @@ def leftovers(folder):
     """Files of work in progress that nobody should find after a study."""
     return [
         path
-        for name in (".scratch", ".leases", ".runners")
+        for name in (".scratch", ".locks")
         for path in (Store(folder).folder / name).iterdir()
     ]

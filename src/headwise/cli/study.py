@@ -275,7 +275,7 @@ def _show_plan(console: Console, study: Study, store: Store, options: Options) -
     workers = executors.get(place.executor)(settings).num_workers
     packs = pack_runs(runs, options.max_members, workers)
     left = [r for r in runs if store.is_open(r.id, retry_failed=options.retry_failed)]
-    failed = sum(store.is_failed(run.id) for run in runs)
+    failed = sum(store.is_failed(r.id) and (r in left) is options.retry_failed for r in runs)
     again = "tried again" if options.retry_failed else "left alone without --retry-failed"
     console.print(
         f"{study.name}: {len(runs)} runs in {len(packs)} populations, {len(left)} to do"

@@ -25,21 +25,25 @@ from headwise.study.executors.base import (
 )
 from headwise.study.fingerprint import fingerprint
 from headwise.study.imports import imports_of
-from headwise.study.leases import Leases
+from headwise.study.locks import Locks
 from headwise.study.place import choose_place
 from headwise.study.planner import MAX_MEMBERS, Pack, by_turns, choose, pack_runs
 from headwise.study.progress import StudyProgress
 from headwise.study.result import RunFailure
 from headwise.study.run import Run
-from headwise.study.store import HOW_TO_KEEP, Store
+from headwise.study.store import HOW_TO_KEEP, WORKER_LOST, Store
 from headwise.study.study import Study
 from headwise.training.device import AUTO
 from headwise.training.products import Products, not_as_asked, products_as, products_now
 
 MAX_LOSSES = 3
-"""How often a run may lose its worker before it counts as failed."""
+"""How often a run may lose its worker before it counts as failed, until the study is next run."""
 _POLL = 1.0
 """Seconds between two looks at what other runners are doing."""
+_NO_LOCKS = (
+    "the file system of {} has no locks: several runners on this folder would do the same work. "
+    "Give each a part of its own with --shard."
+)
 
 for _name in ("local", "inline", "streams", "ray"):  # each registers itself
     import_module(f"headwise.study.executors.{_name}")
@@ -73,6 +77,9 @@ class Options:
     """Go on in a folder whose finished runs are of another engine; a report keeps them apart."""
     wait: bool = True
     """Wait for runs that other runners on this folder are working on, and take over if they die."""
+    ignore_locks: bool = False
+    """Train also what another runner holds: one on a machine that hangs, say. If it lives after all
+    the work is done twice, and the first result counts."""
     keep_checkpoints: bool = False
     """Keep the trained agent of each run, for `headwise eval`, `headwise play` and `Agent.load`."""
 
@@ -114,7 +121,19 @@ def _conduct(
 ) -> Summary:
     store = Store(folder)
     asked = planned_runs(study, store, options)
-    store.begin(study.to_json())
+    with Locks(store.folder, ignore=options.ignore_locks) as locks:
+        store.begin(study.to_json(), locks)
+        return _under_way(study, store, asked, locks, options, progress)
+
+
+def _under_way(
+    study: Study,
+    store: Store,
+    asked: Sequence[Run],
+    locks: Locks,
+    options: Options,
+    progress: StudyProgress | None,
+) -> Summary:
     place = choose_place(options.executor, options.device, asked, store, options.max_members)
     settings = ExecutorSettings(
         options.workers,
@@ -126,15 +145,18 @@ def _conduct(
         imports_of(study, asked),
     )
     executor = executors.get(place.executor)(settings)
-    with Leases(store.folder) as leases, executor, progress or StudyProgress() as shown:
+    with executor, progress or StudyProgress() as shown:
         if place.why:
             shown.say(place.why)
         if options.mix_engines and (other := of_other_engine(store, study.runs())):
             shown.say(f"warning: {other}")
         if missing := not_as_asked(options.products, place.device):
             shown.say(f"warning: {missing}")
-        store.sweep(leases.held_elsewhere)
-        return _Conductor(store, leases, executor, options, shown).conduct(asked)
+        if locks.missing:
+            shown.say(f"warning: {_NO_LOCKS.format(store.folder)}")
+        else:
+            store.sweep(locks.held_elsewhere)
+        return _Conductor(store, locks, executor, options, shown).conduct(asked)
 
 
 def planned_runs(study: Study, store: Store, options: Options) -> list[Run]:
@@ -184,13 +206,13 @@ class _Conductor:
     def __init__(
         self,
         store: Store,
-        leases: Leases,
+        locks: Locks,
         executor: Executor,
         options: Options,
         progress: StudyProgress,
     ) -> None:
         self.store = store
-        self.leases = leases
+        self.locks = locks
         self.executor = executor
         self.options = options
         self.progress = progress
@@ -211,7 +233,7 @@ class _Conductor:
             for event in self.executor.run(self._next):
                 worked = True
                 self._take(event)
-            if not worked:  # others have a lease on all that is left
+            if not worked:  # others have all that is left
                 left = [run for run in asked if self._is_open(run)]
                 if left and not self.options.wait:
                     break
@@ -228,17 +250,17 @@ class _Conductor:
         return run.id not in self.given_up and self.store.is_open(run.id, retry_failed=again)
 
     def _next(self) -> Pack | None:
-        """The next pack, without what others have or have done; with leases on it."""
+        """The next pack, without what others have or have done; with locks on it."""
         while self.queue:
             pack = self.queue.popleft()
             mine = []
             for run in pack.runs:
-                if not self._is_open(run) or not self.leases.take(run.id):
+                if not self._is_open(run) or not self.locks.take(run.id):
                     continue
                 if self._is_open(run):  # it may have been finished just before it was taken
                     mine.append(run)
                 else:
-                    self.leases.release(run.id)
+                    self.locks.release(run.id)
             if mine:
                 pack = replace(pack, runs=tuple(mine))
                 self.progress.started(pack)
@@ -251,7 +273,7 @@ class _Conductor:
         elif isinstance(event, Finished):
             for result in event.results:
                 self.store.put(result)
-                self.leases.release(result.run.id)
+                self.locks.release(result.run.id)
             self.progress.finished(event.pack)
         elif isinstance(event, Crashed):
             self._crashed(event)
@@ -271,7 +293,7 @@ class _Conductor:
         for run in runs:
             self.losses[run.id] = self.losses.get(run.id, 0) + 1
         if len(runs) == 1 and self.losses[runs[0].id] >= MAX_LOSSES:
-            self._give_up(runs[0], "WorkerLost", event.reason, "")
+            self._give_up(runs[0], WORKER_LOST, event.reason, "")
             return
         # In halves, because a population too large for the memory would be lost again.
         half = (len(runs) + 1) // 2
@@ -282,5 +304,5 @@ class _Conductor:
     def _give_up(self, run: Run, kind: str, message: str, traceback: str) -> None:
         self.store.put_failure(RunFailure(run, kind, message, traceback, fingerprint()))
         self.given_up.add(run.id)
-        self.leases.release(run.id)
+        self.locks.release(run.id)
         self.progress.failed(run, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headwise.study.leases import Leases
+from headwise.study.locks import Locks
 from headwise.study.run import Run
 from headwise.study.store import Store
 
@@ -35,7 +35,7 @@ class Failure:
 
 def standings(store: Store, runs: Sequence[Run]) -> tuple[list[Standing], list[Failure]]:
     """Counts by environment and algorithm, in the order of the plan, and all failures."""
-    running = set(Leases(store.folder).held_elsewhere(run.id for run in runs))
+    running = set(Locks(store.folder).held_elsewhere(run.id for run in runs))
     counts: dict[tuple[str, str], dict[str, int]] = {}
     failures = []
     for run in runs:

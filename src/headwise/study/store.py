@@ -11,7 +11,7 @@ Layout (docs/studies.md is the contract with readers):
     runs/ID/checkpoint.zip          the trained agent, where it was asked for
     runs/ID/result.json             final scalars: the mark of a finished run
     runs/ID/error.json              of a run that failed, with config and fingerprint only
-    .scratch/, .leases/, .runners/  work in progress; nothing there is a result
+    .scratch/, .locks/              work in progress; nothing there is a result
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from headwise.study.files import (
     write_bytes,
     write_json,
 )
+from headwise.study.locks import Locks
 from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult, engine_of
@@ -52,6 +54,8 @@ LAYOUT = 1
 """The version of the layout, in `study.json`; it changes when older readers would misread it."""
 CHECKPOINT = "checkpoint.zip"
 """As in the folders of `headwise train`, so that other commands find it in a run's folder too."""
+WORKER_LOST = "WorkerLost"
+"""The kind of error of a run that did not fail by itself, but lost its workers."""
 HOW_TO_KEEP = (
     "Runs that are trained with --keep-checkpoints keep one; finished runs are never repeated, so "
     "for those choose another folder with --out."
@@ -73,16 +77,25 @@ class Store:
 
     # --- the plan -------------------------------------------------------------------------------
 
-    def begin(self, study: dict[str, Any]) -> None:
+    def begin(
+        self, study: dict[str, Any], locks: Locks | None = None, *, join: bool = False
+    ) -> None:
         """Writes down what is to be done; a folder belongs to one study.
 
         The same study may come with another plan (more seeds, say): runs that are there stay.
+
+        Args:
+            study: What `study.json` is to say.
+            locks: Those of the runner that begins; without them it is one for this moment.
+            join: Whether what was planned before stays planned. It does anyway while another runner
+                is at work here: neither takes away what the other was asked for.
         """
         parquet_module()  # if it is not there, it is better known now than when a run is finished
         with disk_troubles(self.folder):
             self.runs.mkdir(parents=True, exist_ok=True)
             self.scratch.mkdir(exist_ok=True)
-            path = self.folder / "study.json"
+        path = self.folder / "study.json"
+        with nullcontext(locks) if locks else Locks(self.folder) as held, held.planning() as alone:
             if path.exists():
                 before = self.study()
                 if before["name"] != study["name"]:
@@ -92,9 +105,13 @@ class Store:
                         allowed=before["name"],
                         fix="Choose another folder with --out.",
                     )
+                if join or not alone:
+                    plan = {entry["id"]: entry for entry in (*before["plan"], *study["plan"])}
+                    study = {**study, **before, "plan": list(plan.values())}
                 if before == study:
                     return
-            replace_json(path, study, self.scratch)
+            with disk_troubles(self.folder):
+                replace_json(path, study, self.scratch)
 
     def study(self) -> dict[str, Any]:
         """What `study.json` says."""
@@ -135,8 +152,15 @@ class Store:
         return (self.runs / run_id / "error.json").is_file()
 
     def is_open(self, run_id: str, *, retry_failed: bool) -> bool:
-        """Whether a run is still to be done."""
-        return not self.is_finished(run_id) and (retry_failed or not self.is_failed(run_id))
+        """Whether a run is still to be done: one that lost its workers may be luckier now."""
+        if self.is_finished(run_id):
+            return False
+        return retry_failed or not self.is_failed(run_id) or self._lost_its_worker(run_id)
+
+    def _lost_its_worker(self, run_id: str) -> bool:
+        with suppress(StoreError):
+            return self.error(run_id).get("type") == WORKER_LOST
+        return False
 
     def result(self, run_id: str) -> dict[str, Any]:
         """A finished run's scalars."""
@@ -256,25 +280,37 @@ class Store:
             contents: Its files by name beside `config.json`: bytes, or data for JSON.
         """
         part, target = self.scratch / unique(run.id), self.runs / run.id
+        failed = self.scratch / unique(run.id)
         with disk_troubles(self.folder):
             try:
-                part.mkdir(parents=True)
-                write_json(part / "config.json", run.to_json())
-                for name, content in contents.items():
-                    if isinstance(content, bytes):
-                        write_bytes(part / name, content)
-                    else:
-                        write_json(part / name, content)
-                sync_folder(part)
-                while not _move_folder(part, target):
+                while True:
+                    try:
+                        self._write(part, run, contents)
+                        published = _move_folder(part, target)
+                    except FileNotFoundError:
+                        if part.exists():
+                            raise
+                        continue  # another runner took it for what somebody dead had left behind
+                    if published:
+                        sync_folder(self.runs)
+                        return True
                     if self.is_finished(run.id):
                         return False
                     # A failed attempt makes room. Killed in between, the run is simply not there.
-                    _move_folder(target, self.scratch / unique(run.id))
-                sync_folder(self.runs)
-                return True
+                    _move_folder(target, failed)
+                    remove(failed)
             finally:
                 remove(part)
+
+    def _write(self, part: Path, run: Run, contents: dict[str, Any]) -> None:
+        """Writes a run's folder where nobody looks for it; what is there already stays."""
+        part.mkdir(parents=True, exist_ok=True)
+        for name, content in {"config.json": run.to_json(), **contents}.items():
+            if isinstance(content, bytes):
+                write_bytes(part / name, content)
+            else:
+                write_json(part / name, content)
+        sync_folder(part)
 
     def sweep(self, held: Callable[[list[str]], list[str]]) -> None:
         """Removes what killed runners left behind.
@@ -288,8 +324,11 @@ class Store:
         owners = {path: path.name.split(".")[0] for path in self.scratch.iterdir()}
         kept = {"study", *held(list(owners.values()))}
         for path, owner in owners.items():
-            if owner not in kept:
-                remove(path)
+            if owner not in kept:  # whole, for whoever does write there after all to see it
+                gone = self.scratch / unique("gone")
+                with suppress(OSError):
+                    path.rename(gone)
+                remove(gone)
 
 
 def _checked_study(path: Path, data: Any) -> dict[str, Any]:
