@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
     "errors", "foreign_names", "registry", "checks", "cores", "added", "averages", "csv_cells",
-    "spaces", "envs", "ops", "population", "heads", "nets", "factorizations", "algorithms",
+    "files", "spaces", "envs", "ops", "population", "heads", "nets", "factorizations", "algorithms",
     "training", "export", "agent", "study",
     "studies", "report", "cli",
 ]  # fmt: skip

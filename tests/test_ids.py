@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwise.study.archive import read_archive
+from headwise.study import Store
 from headwise.study.run import Run
 
 ROOT = Path(__file__).parents[1]
@@ -51,7 +51,7 @@ def test_ids_are_what_they_were(known):
 
 def test_archives_hold_the_same_configurations(known):
     for name in ("paper", "costs"):
-        for run, _ in read_archive(ROOT / "results" / f"{name}.parquet").runs:
+        for run in Store(ROOT / "results" / f"{name}.parquet").plan():
             assert known[run.id] == run.to_json()
 
 

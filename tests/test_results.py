@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 
 from headwise.report.claims import Evidence, all_claims, ledger
+from headwise.report.runs import read_store
 from headwise.report.statistics import compare, holm, sample, welch
-from headwise.report.store import RunRecord
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import claims_table
 from headwise.report.tables.table import to_csv
 from headwise.studies.entropy_bonus import make
-from headwise.study.archive import read_archive
-from headwise.study.measures import NUM_POINTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,13 +32,8 @@ def scores():
 
 
 @pytest.fixture(scope="module")
-def archive():
-    return read_archive(ROOT / "results" / "paper.parquet")
-
-
-@pytest.fixture(scope="module")
-def runs(scores):
-    return scores.runs_of(ROOT / "results" / "paper.parquet")
+def runs():
+    return read_store(ROOT / "results" / "paper.parquet").runs
 
 
 def test_the_table_of_runs_is_that_of_the_archive(scores, runs):
@@ -166,38 +159,22 @@ def test_runs_of_the_entropy_bonus_are_of_the_commands_named():
     assert f"PPO ({len(plain)} runs); {len(less - plain)} with `--args target_entropy=0.2`" in text
 
 
-def test_commits_are_those_of_the_archive(archive):
+def test_commits_are_those_of_the_archive(runs):
     """Every commit that runs of the archive were made with is named, and no other."""
     text = (ROOT / "benchmarks" / "RESULTS.md").read_text()
     (passage,) = re.findall(r"1,060 on an NVIDIA H200: (.*?)\. The commits", text)
     counts = Counter(
-        re.fullmatch(r"(\w{7})\w*(\+?)", files["fingerprint.json"]["commit"]).groups()
-        for _, files in archive.runs
+        re.fullmatch(r"(\w{7})\w*(\+?)", run.fingerprint["commit"]).groups() for run in runs
     )
     said = re.findall(r"(\d+) of (?:commit )?([0-9a-f]{7}\+?)", passage)
     assert {c: int(n) for n, c in said} == {"".join(c): n for c, n in counts.items()}
 
 
-class Archived(RunRecord):
-    """A run of an archive, whose folder is nowhere."""
-
-    def curve(self):
-        return np.array(self.fingerprint["curve"], dtype=np.float64)
-
-
-def archived(name):
-    archive = read_archive(ROOT / "results" / name)
-    nothing = [np.nan] * NUM_POINTS
-    return [
-        Archived(run.id, ROOT, archive.name, run.to_json(), files["result.json"],
-                 {**files.get("fingerprint.json", {}),
-                  "curve": files.get("curve.json", {}).get("returns", nothing)})
-        for run, files in archive.runs
-    ]  # fmt: skip
-
-
 def test_the_ledger_of_the_sweep_is_that_of_the_archives():
-    sweeps = sweeps_of("paper", archived("paper.parquet"), archived("costs.parquet"))
+    sweeps = sweeps_of(
+        "paper",
+        *(read_store(ROOT / "results" / name).runs for name in ("paper.parquet", "costs.parquet")),
+    )
     evidence = Evidence((), tuple(sweeps))
     made = claims_table(ledger(all_claims(evidence), evidence))
     made = list(csv.DictReader(to_csv(made).splitlines()))

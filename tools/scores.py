@@ -16,36 +16,19 @@ import numpy as np
 from headwise.csv_cells import csv_text
 from headwise.envs.reference import normalise
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS, algorithm_name, in_order
-from headwise.report.store import RunRecord
-from headwise.study.archive import read_archive
+from headwise.report.runs import read_store
+from headwise.study.records import Record
 
 COLUMNS = ("task", "view", "algorithm", "factorization", "seed", "steps")
 
 
-def runs_of(path: Path) -> tuple[RunRecord, ...]:
-    """The finished runs of an archive."""
-    archive = read_archive(path)
-    return tuple(
-        RunRecord(
-            run.id,
-            path,
-            archive.name,
-            run.to_json(),
-            files["result.json"],
-            files.get("fingerprint.json", {}),
-        )
-        for run, files in archive.runs
-        if "result.json" in files
-    )
-
-
-def score(run: RunRecord) -> float:
+def score(run: Record) -> float:
     """A run's final return on the common scale."""
     settings = run.config["env_settings"]
     return float(normalise(run.score, run.env, **settings, view=run.view))
 
 
-def as_csv(runs: Iterable[RunRecord]) -> str:
+def as_csv(runs: Iterable[Record]) -> str:
     """A row for each run, by name."""
     columns = ["environment", *COLUMNS[1:], "final_return", "score", "num_parameters", "run"]
     rows: list[list[object]] = [[*columns]]
@@ -56,7 +39,7 @@ def as_csv(runs: Iterable[RunRecord]) -> str:
     return csv_text(rows)
 
 
-def as_table(runs: Iterable[RunRecord]) -> str:
+def as_table(runs: Iterable[Record]) -> str:
     """Mean scores in Markdown: a row for each environment, algorithm and view."""
     cells: dict[tuple[str, str, str, str], list[float]] = {}
     for run in runs:
@@ -82,7 +65,7 @@ def main(paths: Sequence[str]) -> None:
     if not paths:
         sys.exit(__doc__)
     for path in map(Path, paths):
-        runs = runs_of(path)
+        runs = read_store(path).runs
         if len(engines := sorted({run.engine for run in runs})) > 1:
             sys.exit(f"{path} has runs of engines {engines}, which are not one sample.")
         path.with_suffix(".csv").write_text(as_csv(runs))

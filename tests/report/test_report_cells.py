@@ -12,7 +12,7 @@ from headwise.report.figures.curves import curve_figures, cut
 from headwise.report.figures.scores import score_figures
 from headwise.report.page import made_on
 from headwise.report.published import SWEEP, Asked, budget
-from headwise.report.store import RunRecord, read_store
+from headwise.report.runs import read_store
 from headwise.report.sweep import (
     IncompleteError,
     NotMeasuredError,
@@ -23,6 +23,7 @@ from headwise.report.sweep import (
 from headwise.report.tables.claims import machines_table
 from headwise.report.tables.scores import comparison_tables, score_table
 from headwise.study.measures import NUM_POINTS
+from headwise.study.records import Record
 
 
 def test_a_band_is_around_the_mean_over_tasks():
@@ -101,7 +102,7 @@ def test_a_setting_that_was_added_is_named_where_it_is_not_as_before(tmp_path):
 def test_whatever_tells_runs_apart_tells_their_cells_apart(first, second, apart):
     def run(seed, score, more):
         config = synthetic.config("Lander", "ppo", "vdn", seed, 9, "hybrid", settings={"bins": 11})
-        return RunRecord(f"{score}-{seed}", Path(), "s", {**config, **more},
+        return Record(f"{score}-{seed}", Path(), "s", {**config, **more},
                          {"final_return": score})  # fmt: skip
 
     runs = [run(s, score, more) for s in range(3) for score, more in ((1.0, first), (9.0, second))]
@@ -139,14 +140,14 @@ def test_whatever_tells_runs_apart_tells_their_cells_apart(first, second, apart)
 def test_runs_of_other_devices_products_or_engines_are_never_pooled(first, second, apart):
     def run(seed, score, made):
         config = synthetic.config("Lander", "ppo", "vdn", seed, 9, "hybrid")
-        return RunRecord(f"{score}-{seed}", Path(), "s", config, {"final_return": score}, made)
+        return Record(f"{score}-{seed}", Path(), "s", config, {"final_return": score}, made)
 
     runs = [run(s, score, made) for s, score, made in ((0, 1.0, first), (1, 9.0, second))]
     cells = cells_of(runs)
     assert [cell.apart for cell in cells] == (apart or [""])
     assert [cell.scores.tolist() for cell in cells] == ([[1.0], [9.0]] if apart else [[1.0, 9.0]])
     made = {"device": "cpu", "engine": cells[0].runs[0].engine}
-    lent = RunRecord("t", Path(), "costs", runs[0].config, {"update_ms": 2.0}, made)
+    lent = Record("t", Path(), "costs", runs[0].config, {"update_ms": 2.0}, made)
     for cell in cells_of(runs, [lent]):  # of whatever device, but of the same engine
         same = cell.runs[0].engine == lent.engine
         np.testing.assert_equal(cell.number("update_ms"), 2.0 if same else np.nan)

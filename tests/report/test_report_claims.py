@@ -14,8 +14,8 @@ from headwise.report.claims.decoupler import decoupler_claims
 from headwise.report.claims.measurement import of_difference, of_estimates, of_sample
 from headwise.report.decoupler import decouplers_of, last_third, steps_to
 from headwise.report.figures.decoupler import decoupler_figures
+from headwise.report.runs import read_store
 from headwise.report.statistics import Contrast, sample
-from headwise.report.store import read_store
 from headwise.report.sweep import NotMeasuredError, sweeps_of
 from headwise.report.tables.claims import claims_table
 from headwise.report.tables.decoupler import decoupler_tables

@@ -11,7 +11,8 @@ import synthetic
 
 from headwise.errors import ConfigError, StoreError
 from headwise.report import read_store
-from headwise.report.pooled import pooled
+from headwise.report.decoupler import trait
+from headwise.report.runs import pooled
 from headwise.study.tables import read_table, table_bytes
 
 
@@ -29,7 +30,8 @@ def test_a_store_has_its_runs_in_the_order_of_the_plan(folder):
     assert [run.seed for run in store] == [3, 1]
     assert [f.error["type"] for f in store.failures] == ["EnvError"]
     run = store.runs[0]
-    assert (run.view, run.algorithm, run.estimator, run.critic) == (
+    traits = ("view", "algorithm", "estimator", "critic")
+    assert tuple(trait(run, name) for name in traits) == (
         "discrete", "ppo", "range", "online",
     )  # fmt: skip
 
@@ -105,7 +107,7 @@ def test_names_of_estimators(tmp_path):
         for f, name in [("vdn", "auto"), ("qplex", "auto"), ("qplex", "range_slope")]
     ]
     store = read_store(synthetic.write_store(tmp_path / "s", "s", runs))
-    assert [run.estimator for run in store] == ["range", "grad", "range"]
+    assert [trait(run, "estimator") for run in store] == ["range", "grad", "range"]
 
 
 def test_a_folder_without_a_study(tmp_path):

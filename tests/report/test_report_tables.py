@@ -9,8 +9,8 @@ import synthetic
 
 from headwise.report.cells import cells_of
 from headwise.report.decoupler import decouplers_of
+from headwise.report.runs import read_store
 from headwise.report.statistics import contrast, paired
-from headwise.report.store import read_store
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.tables.scores import comparison_tables, score_table

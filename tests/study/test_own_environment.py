@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headwise.report.store import read_store
+from headwise.report.runs import read_store
 from headwise.study import Store
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies.md"

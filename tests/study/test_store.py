@@ -12,8 +12,8 @@ from tiny_study import tiny_study
 
 from headwise import ConfigError
 from headwise.errors import HeadwiseError, StoreError
-from headwise.report.store import read_store
-from headwise.study import Store, files
+from headwise.report.runs import read_store
+from headwise.study import Store
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
 
 STUDY = tiny_study()
@@ -192,7 +192,7 @@ def test_a_full_disk_at_any_file_leaves_nothing_behind(store, monkeypatch, call)
             raise OSError(errno.ENOSPC, "No space left on device")
         sync(handle)
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     if call <= 6:  # config, fingerprint, episodes, metrics, checkpoint, result
         with pytest.raises(StoreError, match=r"no space left .* Finished runs are safe"):
             store.put(result(checkpoint=b"an agent"))

@@ -3,6 +3,7 @@
 import csv
 import errno
 import json
+import os
 import shutil
 
 import pyarrow.parquet as parquet
@@ -10,7 +11,7 @@ import pytest
 
 from headwise import ENGINE
 from headwise.cli import main
-from headwise.study import Store, files
+from headwise.study import Store
 
 STUDY = """
 from headwise.study import Study
@@ -80,7 +81,7 @@ def test_what_cannot_be_written_is_one_message_and_leaves_what_was_there(here, c
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     assert call("export", "mine", "--out", "x.csv") == 2
     assert "cannot write x.csv; got No space left on device" in capsys.readouterr().err
     assert (here / "x.csv").read_text() == "before"

@@ -75,7 +75,5 @@ def checkpoint_contents(path):
 def leftovers(folder):
     """Files of work in progress that nobody should find after a study."""
     return [
-        path
-        for name in (".scratch", ".locks")
-        for path in (Store(folder).folder / name).iterdir()
+        path for name in (".scratch", ".locks") for path in (Store(folder).folder / name).iterdir()
     ]

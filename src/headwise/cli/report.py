@@ -20,12 +20,13 @@ class ReportCommand:
     """Make the report of a study, or of several in one: a page, figures, tables, claims ledger."""
 
     folders: tyro.conf.Positional[tuple[Path, ...]]
-    """The studies' folders, or their names in ./runs; several may hold parts of one study."""
+    """The studies' folders, or their names in ./runs, or files of `headwise study archive`; several
+    may hold parts of one study."""
     out: Path | None = None
-    """Where to put it; `report` in the first folder if not given."""
+    """Where to put it; `report` in the first folder if not given; for NAME.parquet NAME/report."""
     times: Path | None = None
-    """The folder of a study whose times count instead of the runs' own, which those of a GPU lack:
-    `headwise study run costs` makes one."""
+    """The folder or archive of a study whose times count instead of the runs' own, which those of a
+    GPU lack: `headwise study run costs` makes one."""
     means: Path | None = None
     """A file of mean learning curves, drawn where the runs of a cell have no curves stored:
     results/paper_mean_curves.csv of the repository."""

@@ -16,12 +16,12 @@ from rich.table import Table
 from headwise.cli.runs import RUNS
 from headwise.cli.values import parse_pairs
 from headwise.errors import ConfigError, StoreError
+from headwise.files import write_whole
 from headwise.study.archive import read_archive, restore, write_archive
 from headwise.study.conductor import Options, conduct, planned_runs, without_checkpoint
 from headwise.study.estimate import Cost, estimate
 from headwise.study.executors.base import ExecutorSettings, executors
 from headwise.study.export import marl_eval_json, results_csv
-from headwise.study.files import write_whole
 from headwise.study.imports import imports_of
 from headwise.study.load import load_study
 from headwise.study.place import choose_place
@@ -102,7 +102,7 @@ class StatusCommand:
     """Say how a study stands: finished, failed and why, under way, left; and what was kept."""
 
     folder: tyro.conf.Positional[Path]
-    """The study's folder or its name in ./runs, or the study as `study run` takes it."""
+    """The study's folder, its name in ./runs, an archive, or the study as `study run` takes it."""
     only: str | None = None
     """A pattern (`*`, `?`) that a run's name or id must contain; several, separated by commas."""
     trace: bool = False
@@ -143,7 +143,7 @@ class ExportCommand:
     """Write a study's results for other tools."""
 
     folder: tyro.conf.Positional[Path]
-    """The study's folder or its name in ./runs, or the study as `study run` takes it."""
+    """The study's folder, its name in ./runs, an archive, or the study as `study run` takes it."""
     format: Literal["marl-eval", "csv"] = "csv"
     """marl-eval: its JSON, learning curves by seed. csv: a row for each run."""
     out: Path | None = None
@@ -169,7 +169,7 @@ class ArchiveCommand:
     """
 
     folder: tyro.conf.Positional[Path]
-    """The study's folder or its name in ./runs, or the study as `study run` takes it."""
+    """The study's folder, its name in ./runs, an archive, or the study as `study run` takes it."""
     out: Path | None = None
     """The file to write; NAME.parquet if not given."""
 
@@ -180,8 +180,9 @@ class ArchiveCommand:
         with _counting(console, "reading run") as tell:
             write_archive(store, path, tell)
         written = read_archive(path)  # counted as it can be read
+        ids = written.run_ids()
         console.print(
-            f"wrote {path}: {written.num_finished:,} of {len(written.runs):,} runs, "
+            f"wrote {path}: {sum(map(written.is_finished, ids)):,} of {len(ids):,} runs, "
             f"{path.stat().st_size / 1e3:,.0f} kB",
             highlight=False,
         )
@@ -207,7 +208,7 @@ class RestoreCommand:
             raise ConfigError("nothing to restore", got="no file", allowed="one or more")
         for path in self.files:
             archive = read_archive(path)
-            folder = self.out or RUNS / archive.name
+            folder = self.out or RUNS / archive.study()["name"]
             store = Store(folder)
             with _counting(console, "writing run") as tell:
                 new = restore(archive, store, tell)
@@ -244,7 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _store(folder: Path) -> Store:
     """The store in a folder, by its path or its name in ./runs, or that of a study or its file."""
     for found in (folder, RUNS / folder):
-        if (found / "study.json").exists():
+        if (found / "study.json").exists() or (found.suffix == ".parquet" and found.is_file()):
             return Store(found)
     if folder.suffix != ".py" and str(folder) not in study_files():
         return Store(folder)  # which says that there is none

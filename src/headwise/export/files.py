@@ -22,6 +22,7 @@ from headwise.errors import ConfigError, ExportError
 from headwise.export.observations import input_type
 from headwise.export.plain import PlainOperations
 from headwise.export.policy import MASK, UNIFORM, DeployedPolicy
+from headwise.files import replace_file
 from headwise.spaces.to_json import spec_to_json
 
 _MORE_THAN_ONE = 2
@@ -208,13 +209,9 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
 
 def _write(target: Path, content: bytes) -> None:
     """Writes a file in one step, so that what was there stays if it fails."""
-    partial = target.with_name(f".{target.name}.partial")
     try:
-        partial.write_bytes(content)
-        os.replace(partial, target)
+        replace_file(target, content)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         raise ExportError(
             "the exported policy cannot be written",
             got=f"{target}: {error.strerror or error}",

@@ -8,17 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headwise.report.store import RunRecord, StudyRuns, read_store
+    from headwise.report.runs import StudyRuns, read_store
     from headwise.report.write import write_report
+    from headwise.study.records import Record
 
 _HOMES = {
-    "RunRecord": "store",
-    "StudyRuns": "store",
-    "read_store": "store",
-    "write_report": "write",
+    "Record": "study.records",
+    "StudyRuns": "report.runs",
+    "read_store": "report.runs",
+    "write_report": "report.write",
 }
 
-__all__ = ["RunRecord", "StudyRuns", "read_store", "write_report"]
+__all__ = ["Record", "StudyRuns", "read_store", "write_report"]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,4 +27,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"headwise.{_HOMES[name]}"), name)

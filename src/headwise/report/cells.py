@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
 from headwise.report.statistics.aggregates import Array
 from headwise.report.statistics.contrasts import contrast
-from headwise.report.store import RunRecord
 from headwise.study.measures import NUM_POINTS
+from headwise.study.records import Record
 
 LENT = ("update_ms", "act_ms", "act_flops")
 """What is measured on a CPU alone and does not depend on how long a run is."""
@@ -37,14 +37,14 @@ class Cell:
     factorization: str
     variant: str
     """What the study's labels say of it."""
-    runs: tuple[RunRecord, ...]
+    runs: tuple[Record, ...]
     apart: str = ""
     """The settings that tell it from other cells that would go by the same name."""
-    timed: tuple[RunRecord, ...] = ()
+    timed: tuple[Record, ...] = ()
     """Runs elsewhere that differ in seed and steps alone, whose times count instead of its own:
     times are compared between cells, so all should be of one machine and one size of population.
     They are of the engine that trained the cell."""
-    failed: tuple[RunRecord, ...] = ()
+    failed: tuple[Record, ...] = ()
     """Runs of the same configuration that raised."""
 
     @property
@@ -106,7 +106,7 @@ class Cell:
 class Lost:
     """A configuration of which every run failed: there is no cell of it, only a place for one."""
 
-    runs: tuple[RunRecord, ...]
+    runs: tuple[Record, ...]
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -120,10 +120,10 @@ class Lost:
         return f"all {len(self.runs)} runs of {'/'.join(self.place)} failed"
 
 
-def lost_of(runs: Iterable[RunRecord], failed: Iterable[RunRecord]) -> list[Lost]:
+def lost_of(runs: Iterable[Record], failed: Iterable[Record]) -> list[Lost]:
     """The configurations of failed runs that none of the other runs has, in order of names."""
     known = {_configuration(run) for run in runs}
-    groups: dict[str, list[RunRecord]] = {}
+    groups: dict[str, list[Record]] = {}
     for run in failed:
         groups.setdefault(_configuration(run), []).append(run)
     lost = [Lost(tuple(group)) for name, group in groups.items() if name not in known]
@@ -131,9 +131,9 @@ def lost_of(runs: Iterable[RunRecord], failed: Iterable[RunRecord]) -> list[Lost
 
 
 def cells_of(
-    runs: Iterable[RunRecord],
-    timed: Iterable[RunRecord] = (),
-    failed: Iterable[RunRecord] = (),
+    runs: Iterable[Record],
+    timed: Iterable[Record] = (),
+    failed: Iterable[Record] = (),
 ) -> list[Cell]:
     """Runs gathered into cells, in the order of names and not of the folder.
 
@@ -146,13 +146,13 @@ def cells_of(
         timed: Runs that lend their times to the cells.
         failed: Runs that raised; their cells know of them.
     """
-    groups: dict[tuple[str, str], list[RunRecord]] = {}
+    groups: dict[tuple[str, str], list[Record]] = {}
     for run in runs:
         groups.setdefault((_configuration(run), run.made), []).append(run)
-    lent: dict[tuple[str, int], list[RunRecord]] = {}
+    lent: dict[tuple[str, int], list[Record]] = {}
     for run in timed:
         lent.setdefault((_configuration(run, but="steps"), run.engine), []).append(run)
-    lost: dict[str, list[RunRecord]] = {}
+    lost: dict[str, list[Record]] = {}
     for run in failed:
         lost.setdefault(_configuration(run), []).append(run)
     cells = [
@@ -184,14 +184,12 @@ def cells_of(
     return sorted(cells, key=rank)
 
 
-def _configuration(run: RunRecord, but: str = "") -> str:
+def _configuration(run: Record, but: str = "") -> str:
     kept = {key: value for key, value in run.config.items() if key not in (*_NOT_SHARED, but)}
     return json.dumps(kept, sort_keys=True)
 
 
-def _cell(
-    runs: Sequence[RunRecord], timed: Sequence[RunRecord], failed: Sequence[RunRecord]
-) -> Cell:
+def _cell(runs: Sequence[Record], timed: Sequence[Record], failed: Sequence[Record]) -> Cell:
     first = runs[0]
     return Cell(
         first.task,
@@ -225,7 +223,7 @@ def _differences(cells: Sequence[Cell]) -> list[str]:
     return plain if len(set(plain)) == len(plain) else texts(exact)  # as of "1" and 1
 
 
-def _settings(run: RunRecord) -> dict[tuple[str, str], Any]:
+def _settings(run: Record) -> dict[tuple[str, str], Any]:
     """All that a cell's runs share, by the part of the configuration it is in and its name."""
     found: dict[tuple[str, str], Any] = {("", "made"): run.made} if run.made else {}
     for name, value in run.config.items():

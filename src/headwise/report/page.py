@@ -28,7 +28,7 @@ from headwise.report.names import (
     slug,
     view_name,
 )
-from headwise.report.store import StudyRuns
+from headwise.report.runs import StudyRuns
 from headwise.report.tables.table import Table, text_of
 
 SECTIONS = (

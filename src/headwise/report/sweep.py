@@ -34,8 +34,8 @@ from headwise.report.statistics import (
     widest,
 )
 from headwise.report.statistics.aggregates import Array
-from headwise.report.store import RunRecord
 from headwise.report.totals import Total, added, apart, shares
+from headwise.study.records import Record
 
 Where: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Conditions on cells: task, env, view, algorithm, factorization, mode, apart."""
@@ -300,9 +300,9 @@ def methods_of(cells: Iterable[Cell]) -> list[Method]:
 
 def sweeps_of(
     study: str,
-    runs: Iterable[RunRecord],
-    timed: Sequence[RunRecord] = (),
-    failed: Sequence[RunRecord] = (),
+    runs: Iterable[Record],
+    timed: Sequence[Record] = (),
+    failed: Sequence[Record] = (),
 ) -> list[Sweep]:
     """The sweeps of a study: one for each set of labels that its runs carry.
 
@@ -312,7 +312,7 @@ def sweeps_of(
         timed: Runs that lend their times to the cells.
         failed: Runs that raised.
     """
-    variants: dict[str, list[RunRecord]] = {}
+    variants: dict[str, list[Record]] = {}
     for run in (every := list(runs)):
         variants.setdefault(run.variant, []).append(run)
     found = []
@@ -323,7 +323,7 @@ def sweeps_of(
     return found
 
 
-def share_of_budget(run: RunRecord) -> float:
+def share_of_budget(run: Record) -> float:
     """The steps of a run over those the paper gave it; 1 where the paper has no such run."""
     published = budget(run.env, run.view, run.algorithm)
     return 1.0 if published is None else run.steps / published

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from headwise.errors import ConfigError
+from headwise.files import replace_file
 from headwise.report.cells import cells_of, lost_of
 from headwise.report.claims import Entry, Evidence, all_claims, ledger
 from headwise.report.decoupler import ENV, decouplers_of
@@ -20,8 +20,7 @@ from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
 from headwise.report.means import Means, read_means
 from headwise.report.page import left_out, render_page
-from headwise.report.pooled import pooled
-from headwise.report.store import RunRecord, StudyRuns, read_store
+from headwise.report.runs import StudyRuns, pooled, read_store
 from headwise.report.sweep import sweeps_of
 from headwise.report.tables.claims import (
     claims_table,
@@ -33,6 +32,7 @@ from headwise.report.tables.damaged import damaged_table
 from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.tables.scores import comparison_tables, cost_table, score_table
 from headwise.report.tables.table import Table, to_csv, to_latex
+from headwise.study.records import Record
 
 CONTENTS = "contents.txt"
 """Lists the files of a report, so that the next one can take away what it no longer has."""
@@ -51,13 +51,15 @@ def write_report(
     on_progress: Callable[[str], None] | None = None,
     on_notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """Writes the report of one study's folder, or of several together; returns the page's path.
+    """Writes the report of one study, or of several together; returns the page's path.
 
     Args:
-        folders: Where the studies are; several may hold parts of one study.
-        out: Where to; `report` in the first folder if not given.
-        times: The folder of a study whose times count instead of the runs' own, which they lack if
-            they were trained on a GPU: those of runs that differ in seed and steps alone.
+        folders: The studies' folders or archives; several may hold parts of one study.
+        out: Where to; `report` in the first folder if not given. For an archive that is the folder
+            of its name, beside it.
+        times: The folder or archive of a study whose times count instead of the runs' own, which
+            they lack if they were trained on a GPU: those of runs that differ in seed and steps
+            alone.
         means: A file of mean learning curves, for figures of cells whose runs have none stored.
         formats: Files to draw figures into: png, pdf. Without any: the page and the tables.
         all_runs: Whether runs count that are in a folder and not in its plan.
@@ -75,7 +77,9 @@ def write_report(
     for store in (*stores, *timing):
         for told in left_out(store):
             note(f"{store.name}: {told}")
-    target = Path(out) if out is not None else Path(paths[0]) / "report"
+    first = Path(paths[0])
+    target = (first.with_suffix("") if first.is_file() else first) / "report"
+    target = target if out is None else Path(out)
 
     evidence = gather(stores, [run for store in timing for run in store])
     tell("drawing figures")
@@ -111,7 +115,7 @@ def write_report(
     return page
 
 
-def gather(stores: Iterable[StudyRuns], timed: Sequence[RunRecord] = ()) -> Evidence:
+def gather(stores: Iterable[StudyRuns], timed: Sequence[Record] = ()) -> Evidence:
     """The runs of stores, sorted by what can be asked of them; `timed` runs lend their times."""
     decouplers, sweeps = [], []
     for store in stores:
@@ -177,8 +181,5 @@ def _previous(target: Path) -> set[str]:
 
 
 def _write(path: Path, text: str) -> Path:
-    """Replaces a file whole: a reader sees the old page or the new one."""
-    draft = path.with_name(f".{path.name}.tmp")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, path)
+    replace_file(path, text.encode())
     return path

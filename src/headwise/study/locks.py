@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from headwise.study.files import disk_troubles
+from headwise.files import disk_troubles
 
 try:
     import fcntl

@@ -1,4 +1,4 @@
-"""The folder that holds a study. Every run's folder is whole or not there, whatever happens.
+"""The folder that holds a study, or an archive of one. Every run's folder is whole or not there.
 
 Layout (docs/studies.md is the contract with readers):
 
@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,31 +28,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.errors import ConfigError, StoreError
-from headwise.study.files import (
+from headwise.files import (
     disk_troubles,
-    read_json,
+    json_bytes,
+    parse_json,
     remove,
-    replace_json,
+    replace_file,
     sync_folder,
     unique,
     write_bytes,
-    write_json,
 )
+from headwise.study.archive_file import ArchiveFile, read_archive_file
 from headwise.study.locks import Locks
-from headwise.study.measures import NUM_POINTS, learning_curve
-from headwise.study.names import STUDY_NAMES, is_study_name
+from headwise.study.names import LAYOUT, STUDY_NAMES, is_study_name
+from headwise.study.records import Record
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult, engine_of
 from headwise.study.run import Run
-from headwise.study.tables import (
-    UNREADABLE,
-    episodes_bytes,
-    metrics_bytes,
-    parquet_module,
-    read_table,
-)
+from headwise.study.tables import episodes_bytes, metrics_bytes, parquet_module
 
-LAYOUT = 1
-"""The version of the layout, in `study.json`; it changes when older readers would misread it."""
 CHECKPOINT = "checkpoint.zip"
 """As in the folders of `headwise train`, so that other commands find it in a run's folder too."""
 WORKER_LOST = "WorkerLost"
@@ -64,10 +58,10 @@ _PLAN_AGAIN = "Delete that file and run the study again; finished runs are not r
 
 
 class Store:
-    """A study's folder.
+    """A study's folder, or an archive, which can only be read.
 
     Args:
-        folder: Where it is; made when something is first written.
+        folder: Where it is; a folder is made when something is first written.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -111,13 +105,15 @@ class Store:
                 if before == study:
                     return
             with disk_troubles(self.folder):
-                replace_json(path, study, self.scratch)
+                replace_file(path, json_bytes(study), self.scratch)
 
     def study(self) -> dict[str, Any]:
         """What `study.json` says."""
+        if self.archive is not None:
+            return self.archive.study
         path = self.folder / "study.json"
         try:
-            return _checked_study(path, read_json(path))
+            return _checked_study(path, parse_json(path.read_bytes()))
         except (FileNotFoundError, NotADirectoryError):
             raise StoreError(
                 f"there is no study in {self.folder}",
@@ -135,21 +131,54 @@ class Store:
         return [Run.from_json(entry) for entry in self.study()["plan"]]
 
     def beside_the_plan(self) -> list[Run]:
-        """Runs that are in the folder and not in its plan: those of the study as it was before."""
+        """Runs that are there and not in the plan: those of the study as it was before."""
+        files = map(self._files, self.ids_beside())
+        return [record.run() for record in files if record.has("config.json")]
+
+    def ids_beside(self) -> list[str]:
+        """The ids of those runs, and of what else is there."""
         planned = {entry["id"] for entry in self.study()["plan"]}
-        there = sorted(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else []
-        left = [n for n in there if n not in planned and (self.runs / n / "config.json").is_file()]
-        return [self._run(run_id) for run_id in left]
+        if self.archive is not None:
+            planned.update(self.archive.nameless)
+        return [run_id for run_id in self.run_ids() if run_id not in planned]
 
     # --- what is there --------------------------------------------------------------------------
 
+    @cached_property
+    def archive(self) -> ArchiveFile | None:
+        """What the file holds, if it is one."""
+        return read_archive_file(self.folder) if self.folder.is_file() else None
+
+    def run_ids(self) -> list[str]:
+        """All runs of which there is something, in or beside the plan, in order."""
+        if self.archive is not None:
+            return list(self.archive.files)
+        return sorted(p.name for p in self.runs.iterdir()) if self.runs.is_dir() else []
+
+    def records(self, *, all_runs: bool = False) -> Iterator[Record]:
+        """Every run that is finished or has failed, in the order of the plan, each read whole.
+
+        One that cannot be read says so in `why`, and costs the others nothing.
+
+        Args:
+            all_runs: Whether those beside the plan come, too, behind the others.
+        """
+        study = self.study()
+        order = {entry["id"]: place for place, entry in enumerate(study["plan"])}
+        nameless = () if self.archive is None else self.archive.nameless
+        for run_id in sorted(self.run_ids(), key=lambda run_id: order.get(run_id, len(order))):
+            files = self._files(run_id, study["name"])
+            there = files.has("result.json") or files.has("error.json")
+            if (there and (all_runs or run_id in order)) or run_id in nameless:
+                yield files.checked()
+
     def is_finished(self, run_id: str) -> bool:
         """Whether a run's results are there."""
-        return (self.runs / run_id / "result.json").is_file()
+        return self._files(run_id).has("result.json")
 
     def is_failed(self, run_id: str) -> bool:
         """Whether a run ended in an error."""
-        return (self.runs / run_id / "error.json").is_file()
+        return self._files(run_id).has("error.json")
 
     def is_open(self, run_id: str, *, retry_failed: bool) -> bool:
         """Whether a run is still to be done: one that lost its workers may be luckier now."""
@@ -162,18 +191,23 @@ class Store:
             return self.error(run_id).get("type") == WORKER_LOST
         return False
 
+    def record(self, run_id: str) -> Record:
+        """A run that is finished or has failed."""
+        return self._files(run_id).read()
+
     def result(self, run_id: str) -> dict[str, Any]:
         """A finished run's scalars."""
-        self._run(run_id)
-        return self._json(run_id, "result.json")
+        files = self._files(run_id)
+        files.run()
+        return files.json("result.json")
 
     def error(self, run_id: str) -> dict[str, Any]:
         """A failed run's error."""
-        return self._json(run_id, "error.json")
+        return self._files(run_id).json("error.json")
 
     def fingerprint(self, run_id: str) -> dict[str, Any]:
         """Where a run was made."""
-        return self._json(run_id, "fingerprint.json")
+        return self._files(run_id).json("fingerprint.json")
 
     def engine(self, run_id: str) -> int:
         """Which engine trained a run."""
@@ -181,56 +215,30 @@ class Store:
 
     def episodes(self, run_id: str) -> EpisodeTable:
         """A finished run's episodes."""
-        step, returns, length = self._table(run_id, "episodes.parquet", "step", "return", "length")
-        return EpisodeTable(step.to_numpy(), returns.to_numpy(), length.to_numpy())
+        table = self._files(run_id).table("episodes.parquet", "step", "return", "length")
+        step, returns, length = (table[name].to_numpy() for name in ("step", "return", "length"))
+        return EpisodeTable(step, returns, length)
 
     def curve(self, run_id: str) -> NDArray[np.float64]:
         """A finished run's learning curve; NaN if no episode ended, or none was kept."""
-        kept, episodes = (self.runs / run_id / n for n in ("curve.json", "episodes.parquet"))
-        if kept.is_file():
-            try:
-                return np.array(self._json(run_id, kept.name)["returns"], dtype=np.float64)
-            except (KeyError, TypeError, ValueError) as error:
-                raise _unreadable(kept, error) from error
-        if not episodes.is_file():
-            return np.full(NUM_POINTS, np.nan)
-        table = self.episodes(run_id)
-        steps = self._run(run_id).steps
-        return learning_curve(table.step, table.returns.astype(np.float64), steps)
+        return self.record(run_id).curve()
 
     def metrics(self, run_id: str) -> MetricTable:
         """A finished run's metrics."""
-        step, name, value = self._table(run_id, "metrics.parquet", "step", "name", "value")
-        return MetricTable(step.to_numpy(), name.to_pylist(), value.to_numpy())
+        table = self._files(run_id).table("metrics.parquet", "step", "name", "value")
+        names = table["name"].to_pylist()
+        return MetricTable(table["step"].to_numpy(), names, table["value"].to_numpy())
 
-    def _run(self, run_id: str) -> Run:
-        """What is run in a folder, whose name must be the hash of it."""
-        try:
-            return Run.from_json({**self._json(run_id, "config.json"), "id": run_id})
-        except ConfigError as error:
-            raise _unreadable(self.runs / run_id / "config.json", error) from error
-
-    def _json(self, run_id: str, name: str) -> dict[str, Any]:
-        path = self.runs / run_id / name
-        try:
-            data = read_json(path)
-        except (OSError, ValueError) as error:
-            raise _unreadable(path, error) from error
-        if not isinstance(data, dict):
-            raise _unreadable(path, "no JSON object")
-        return data
-
-    def _table(self, run_id: str, name: str, *columns: str) -> list[Any]:
-        path = self.runs / run_id / name
-        try:
-            table = read_table(path)
-            return [table[column] for column in columns]
-        except UNREADABLE as error:
-            raise _unreadable(path, error) from error
+    def _files(self, run_id: str, study: str = "") -> Record:
+        """A run of which nothing is read yet."""
+        if self.archive is not None:
+            archived = self.archive.files.get(run_id, {})
+            return Record(run_id, self.folder, study, {}, {}, archived=archived)
+        return Record(run_id, self.runs / run_id, study, {}, {})
 
     def has_checkpoint(self, run_id: str) -> bool:
         """Whether a run's trained agent was kept."""
-        return (self.runs / run_id / CHECKPOINT).is_file()
+        return self._files(run_id).has(CHECKPOINT)
 
     def checkpoint(self, run_id: str) -> Path:
         """The file of a run's trained agent, for `Agent.load`."""
@@ -306,10 +314,8 @@ class Store:
         """Writes a run's folder where nobody looks for it; what is there already stays."""
         part.mkdir(parents=True, exist_ok=True)
         for name, content in {"config.json": run.to_json(), **contents}.items():
-            if isinstance(content, bytes):
-                write_bytes(part / name, content)
-            else:
-                write_json(part / name, content)
+            data = content if isinstance(content, bytes) else json_bytes(content)
+            write_bytes(part / name, data)
         sync_folder(part)
 
     def sweep(self, held: Callable[[list[str]], list[str]]) -> None:
@@ -361,14 +367,6 @@ def _checked_study(path: Path, data: Any) -> dict[str, Any]:
             fix="The file was changed by hand, or comes from somebody you should not trust.",
         )
     return data
-
-
-def _unreadable(path: Path, reason: object) -> StoreError:
-    return StoreError(
-        f"cannot read {path}",
-        got=str(reason),
-        fix="Delete the run's folder and run the study again; finished runs are not repeated.",
-    )
 
 
 def _move_folder(source: Path, target: Path) -> bool:

@@ -12,9 +12,8 @@ from headwise.errors import ConfigError
 from headwise.registry import unknown
 from headwise.study.cells import Cell
 from headwise.study.environment import Environment, as_environment
-from headwise.study.names import STUDY_NAMES, is_study_name
+from headwise.study.names import LAYOUT, STUDY_NAMES, is_study_name
 from headwise.study.run import Run
-from headwise.study.store import LAYOUT
 
 _CONDITIONS = ("environment", "view", "algorithm", "factorization")
 

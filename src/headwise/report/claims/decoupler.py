@@ -40,8 +40,8 @@ from headwise.report.statistics import (
     share_estimate,
     spread_ratio,
 )
-from headwise.report.store import RunRecord
 from headwise.report.sweep import NotMeasuredError
+from headwise.study.records import Record
 
 NOMIX: Config = ("shared", "")
 _FACTORIAL = "Decoupler: factorial"
@@ -221,7 +221,7 @@ def _credit_gap(
 ) -> Callable[[Evidence], Measurement]:
     """The difference of a credit metric, or of the final return, of two estimators or critics."""
 
-    def number(run: RunRecord) -> float:
+    def number(run: Record) -> float:
         return last_third(run, metric) if metric else run.number("final_smoothed")
 
     def values(evidence: Evidence, side: tuple[str, str]) -> Sample:

@@ -11,8 +11,8 @@ from headwise.averages import CONFIDENCE
 from headwise.report.decoupler import Decoupler, Kind
 from headwise.report.statistics import Estimate, Group, Interval, Sample, by_seed
 from headwise.report.statistics.aggregates import Array
-from headwise.report.store import RunRecord
 from headwise.report.sweep import Finding, NotMeasuredError, Sweep, share_of_budget
+from headwise.study.records import Record
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Evidence:
         raise NotMeasuredError("no such study of the decoupler")
 
 
-def share_of(runs: list[RunRecord]) -> float:
+def share_of(runs: list[Record]) -> float:
     """The least share of the paper's steps."""
     return min(share_of_budget(run) for run in runs)
 

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from headwise.report.cells import Band, band
-from headwise.report.decoupler import Decoupler, last_third, smoothed_curve
+from headwise.report.decoupler import Decoupler, last_third, smoothed_curve, trait
 from headwise.report.figures.figure import Figure, Lines
 from headwise.report.figures.together import line
 from headwise.report.names import (
@@ -22,8 +22,8 @@ from headwise.report.names import (
     slug,
 )
 from headwise.report.statistics.aggregates import Array
-from headwise.report.store import RunRecord
 from headwise.report.sweep import NotMeasuredError
+from headwise.study.records import Record
 
 SECTION = "Contextual-Decoupler"
 SMOOTHED = "Return smoothed over episodes as in the paper (0.95 / 0.05)."
@@ -47,21 +47,21 @@ def _title(study: Decoupler, text: str) -> str:
     return f"{text} ({study.title})" if study.title else text
 
 
-def _runs(study: Decoupler, **traits: object) -> list[RunRecord]:
+def _runs(study: Decoupler, **traits: object) -> list[Record]:
     try:
         return study.find(**traits)
     except NotMeasuredError:
         return []
 
 
-def _points(runs: Sequence[RunRecord]) -> Array:
+def _points(runs: Sequence[Record]) -> Array:
     return np.linspace(0, max(run.steps for run in runs), 81)[1:]
 
 
 def _curve(
-    runs: Sequence[RunRecord],
+    runs: Sequence[Record],
     points: Array,
-    values: Callable[[RunRecord, Array], Array | None] = smoothed_curve,
+    values: Callable[[Record, Array], Array | None] = smoothed_curve,
 ) -> Band | None:
     """The band of what runs have at given steps, nothing beyond where they end."""
     own = points[points <= min(run.steps for run in runs)]
@@ -104,7 +104,7 @@ def _families(study: Decoupler) -> Figure:
         series = []
         mine = [run for run in study.runs if run.algorithm == a]
         for f in in_order((run.factorization for run in mine), FACTORIZATIONS):
-            changes = sorted({run.change for run in mine if run.factorization == f})
+            changes = sorted({trait(run, "change") for run in mine if run.factorization == f})
             for change, dash in zip(changes, itertools.cycle(DASHES), strict=False):
                 runs = _runs(study, algorithm=a, factorization=f, change=change)
                 if not runs:
@@ -140,7 +140,8 @@ def _importance(study: Decoupler) -> Iterator[Figure]:
                 runs = [
                     run
                     for run in study.runs
-                    if (run.factorization, run.estimator, run.critic) == (f, estimator, critic)
+                    if (run.factorization, trait(run, "estimator"), trait(run, "critic"))
+                    == (f, estimator, critic)
                 ]
                 logged = partial(_metric_curve, metric=metric)
                 if not runs or (found := _curve(runs, points, logged)) is None:
@@ -162,7 +163,7 @@ def _importance(study: Decoupler) -> Iterator[Figure]:
         )
 
 
-def _metric_curve(run: RunRecord, points: Array, metric: str) -> Array | None:
+def _metric_curve(run: Record, points: Array, metric: str) -> Array | None:
     step, values = run.metric(metric)
     keep = np.isfinite(values)
     return np.interp(points, step[keep], values[keep]) if keep.any() else None
@@ -182,7 +183,8 @@ def _lambdas(study: Decoupler) -> Figure:
                 runs = [
                     run
                     for run in study.runs
-                    if (run.factorization, run.estimator, _lambda(run)) == (f, estimator, value)
+                    if (run.factorization, trait(run, "estimator"), _lambda(run))
+                    == (f, estimator, value)
                 ]
                 numbers = np.array([number(run) for run in runs])
                 columns.append(numbers[np.isfinite(numbers)])
@@ -209,5 +211,5 @@ def _lambdas(study: Decoupler) -> Figure:
     )
 
 
-def _lambda(run: RunRecord) -> float:
+def _lambda(run: Record) -> float:
     return float(run.settings.get("gae_lambda", 0.95))

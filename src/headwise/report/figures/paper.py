@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Sheet
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from headwise.files import replace_file
 from headwise.registry import unknown
 from headwise.report.figures.figure import Figure, Heat, Intervals, Lines, Panel, Scatter
 from headwise.report.names import colour
@@ -61,7 +62,7 @@ def save(figure: Figure, folder: Path, formats: Sequence[str] = FORMATS) -> list
         for path, kind in zip(paths, formats, strict=True):
             drawn = io.BytesIO()
             sheet.savefig(drawn, format=kind, dpi=160, metadata=_METADATA[kind])
-            path.write_bytes(drawn.getvalue())
+            replace_file(path, drawn.getvalue())
     return paths
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from headwise.report.claims import Entry, Verdict
 from headwise.report.names import PRESETS
-from headwise.report.store import StudyRuns
+from headwise.report.runs import StudyRuns
 from headwise.report.tables.table import Table, interval_text
 
 
@@ -109,8 +109,8 @@ def failures_table(stores: Sequence[StudyRuns]) -> Table | None:
             str(failure.config.get("algorithm", "")),
             str(failure.config.get("factorization", "")),
             failure.config.get("seed"),
-            str(failure.error.get("type", "")),
-            str(failure.error.get("message", ""))[:200],
+            str((failure.error or {}).get("type", "")),
+            str((failure.error or {}).get("message", ""))[:200],
         )
         for store in stores
         for failure in store.failures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from headwise.report.store import StudyRuns
+from headwise.report.runs import StudyRuns
 from headwise.report.tables.table import Table
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import IO
 
 from headwise.errors import ConfigError
+from headwise.files import replace_file
 from headwise.training.sinks.base import another_run, writable
 
 
@@ -35,9 +36,7 @@ class LinesFile:
         """Keeps the lines up to a step, and goes on behind them."""
         kept = self._header + "".join(line for line in self._lines() if self._is_kept(line, step))
         try:
-            fresh = self._path.with_name(f".{self._path.name}.partial")
-            fresh.write_text(kept)
-            os.replace(fresh, self._path)
+            replace_file(self._path, kept.encode())
             self._file = open(self._path, "a")  # noqa: SIM115 (closed by close)
         except OSError as error:
             raise ConfigError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from headwise.errors import ConfigError
+from headwise.files import replace_file
 from headwise.training.report import Report
 from headwise.training.sinks.base import another_run, extra_module, finite_values, writable
 
@@ -87,10 +89,9 @@ class ParquetSink:
 
     def _write(self, table: Any) -> None:
         last = table["step"][-1].as_py()
-        path: Path = self._folder / f"part-{last:015d}.parquet"
-        partial = path.with_name(f".{path.name}.partial")
-        self._parquet.write_table(table, partial, write_page_checksum=True)
-        os.replace(partial, path)
+        part = io.BytesIO()
+        self._parquet.write_table(table, part, write_page_checksum=True)
+        replace_file(self._folder / f"part-{last:015d}.parquet", part.getvalue())
 
     def close(self) -> None:
         """Writes what is left."""

@@ -20,10 +20,9 @@ def unique(name: str) -> str:
     return f"{name}.{uuid.uuid4().hex[:12]}"
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Writes a JSON file and sees it safely to the disk."""
-    text = json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n"
-    write_bytes(path, text.encode())
+def json_bytes(data: Any) -> bytes:
+    """A JSON file for people."""
+    return (json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -34,39 +33,34 @@ def write_bytes(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def replace_file(path: Path, data: bytes, drafts: Path | None = None) -> None:
+    """Puts a file in place in one step; readers see the old one or the new one.
+
+    Args:
+        path: The file.
+        data: What is to be in it.
+        drafts: The folder, on the same disk, where it is written first; if not given, its own.
+    """
+    draft = (drafts or path.parent) / unique(path.stem if drafts else f".{path.name}")
+    try:
+        write_bytes(draft, data)
+        os.replace(draft, path)
+        sync_folder(path.parent)
+    finally:
+        remove(draft)
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Writes a file that a user asked for, whole or not at all; what was there stays until then."""
-    draft = path.with_name(unique(f".{path.name}"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            write_bytes(draft, data)
-            draft.replace(path)
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
+        replace_file(path, data)
     except OSError as error:
         raise StoreError(
             f"cannot write {path}",
             got=error.strerror or str(error),
             fix="Give another file with --out, or make room.",
         ) from error
-
-
-def replace_json(path: Path, data: Any, scratch: Path) -> None:
-    """Puts a JSON file in place in one step; readers see the old one or the new one."""
-    part = scratch / unique(path.stem)
-    try:
-        write_json(part, data)
-        os.replace(part, path)
-        sync_folder(path.parent)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def read_json(path: Path) -> Any:
-    """Reads a JSON file."""
-    return parse_json(path.read_text())
 
 
 def parse_json(text: str | bytes) -> Any:
