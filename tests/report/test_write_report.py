@@ -22,6 +22,8 @@ from headwise.report.figures.scores import score_figures
 from headwise.report.names import slug
 from headwise.report.tables.claims import failures_table
 from headwise.report.write import gather
+from headwise.study import Store
+from headwise.study.archive import read_archive, restore, write_archive
 
 
 def files(folder):
@@ -364,9 +366,11 @@ def test_a_full_disk_is_said_to_be_one(tmp_path, small, monkeypatch, kind):
         pytest.skip("no /dev/full here")
     (tmp_path / "r" / "figures").mkdir(parents=True)
     name = "decoupler-factorial-sound-demo"
-    (tmp_path / "r" / "figures" / f"{name}.{kind}").symlink_to("/dev/full")
+    (tmp_path / "r" / "figures" / "draft").symlink_to("/dev/full")
+    monkeypatch.setattr("headwise.files.unique", lambda name: "draft")
     with pytest.raises(ConfigError, match=r"cannot write the report.*No space left.*make room"):
         write_report(small[1], tmp_path / "r", formats=(kind,))
+    assert not (tmp_path / "r" / "figures" / f"{name}.{kind}").exists()
 
 
 def test_the_command(tmp_path, small, capsys, monkeypatch):
@@ -491,3 +495,12 @@ def test_labels_beside_rows_and_columns_are_within_the_sheet(length):
 
 def test_names_of_files_are_of_a_length_that_disks_take():
     assert len(slug("scores", "x" * 1000)) <= 100
+
+
+def test_the_report_of_an_archive_is_that_of_its_folder(tmp_path, small, monkeypatch):
+    write_archive(Store(small[0]), tmp_path / "x.parquet")
+    restore(read_archive(tmp_path / "x.parquet"), Store(tmp_path / "there"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["x.parquet", "--formats"]) == 0
+    of_folder = write_report(tmp_path / "there", formats=())
+    assert of_folder.read_bytes() == (tmp_path / "x" / "report" / "index.html").read_bytes()

@@ -1,6 +1,9 @@
 """Archives: a study as one file, and back: what is kept, what is refused, what a report sees."""
 
 import json
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +16,9 @@ from headwise.errors import StoreError
 from headwise.report.runs import read_store
 from headwise.study import Options, Store, conduct
 from headwise.study.archive import read_archive, restore, write_archive
+from headwise.study.export import marl_eval_json, results_csv
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult
+from headwise.study.status import standings
 
 MADE = {"commit": "abc", "engine": ENGINE}
 
@@ -306,3 +311,74 @@ def test_texts_that_are_nested_too_deeply_are_refused(store):
     parquet.write_table(table.replace_schema_metadata({"headwise.study": "[" * 100_000}), path)
     with pytest.raises(ConfigError, match=r"is no archived study; got .*nested too deeply"):
         read_archive(path)
+
+
+def test_an_archive_is_read_as_it_is(store, tmp_path):
+    """Like the folder that it would be restored to."""
+    path = archived(store)
+    archive, there = Store(path), Store(tmp_path / "there")
+    restore(read_archive(path), there)
+    mine, theirs = read_store(path), read_store(there.folder)
+    assert (mine.name, mine.about, mine.plan) == (theirs.name, theirs.about, theirs.plan)
+    assert len(mine.runs) == 2
+    for part in ("runs", "failures"):
+        for run, other in zip(getattr(mine, part), getattr(theirs, part), strict=True):
+            assert (run.id, run.config, run.result) == (other.id, other.config, other.result)
+            assert (run.error, run.fingerprint) == (other.error, other.fingerprint)
+            if part == "runs":
+                np.testing.assert_array_equal(run.curve(), other.curve())
+    assert results_csv(archive) == results_csv(there)
+    assert marl_eval_json(archive) == marl_eval_json(there)
+    assert standings(archive, archive.plan()) == standings(there, there.plan())
+    with pytest.raises(StoreError, match="cannot be used"):
+        archive.begin(store.study())
+
+
+def test_a_damaged_row_of_an_archive_costs_its_run_alone_and_is_named(store, tmp_path):
+    path = archived(store)
+    first, second, third, _ = store.plan()
+    configs = parquet.read_table(path).column("config").to_pylist()
+    results = parquet.read_table(path).column("result").to_pylist()
+    by_hand = json.dumps({**json.loads(configs[0]), "id": second.id})
+    for columns, name, why in (
+        ({"config": ["{", *configs[1:]]}, "run 0", "Expecting property name"),
+        ({"config": [None, *configs[1:]]}, "run 0", "config.json"),
+        ({"config": [by_hand, *configs[1:]]}, "run 0", "not the hash"),
+        ({"config": [*configs[:3], "{}"]}, "run 3", "not complete"),
+        ({"result": ["[1]", *results[1:]]}, first.id, "no JSON object"),
+        ({"result": ['{"final_return": "many"}', *results[1:]]}, first.id, "could not convert"),
+        ({"curve": [[1.0, 2.0], None, None, None]}, first.id, "not 50 numbers"),
+    ):
+        (tmp_path / "bad.parquet").write_bytes(changed(path, **columns))
+        report = read_store(tmp_path / "bad.parquet")
+        (bad,) = report.damaged
+        assert bad.id == name
+        assert why in bad.why
+        assert "bad.parquet" in bad.why
+        left = [first, second] if name == "run 3" else [second]
+        assert [run.id for run in report.runs] == [run.id for run in left]
+        assert [failure.id for failure in report.failures] == [third.id]
+
+
+def test_two_that_restore_at_once_lose_no_plan(store, tmp_path):
+    other = Store(tmp_path / "other")
+    other.begin(tiny_study(seeds=1, cells=[tiny_cell("sac", "shared")]).to_json())
+    parts = [read_archive(archived(store)), read_archive(archived(other, "y.parquet"))]
+    there = Store(tmp_path / "there")
+    threads = [threading.Thread(target=restore, args=(part, there)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {run.id for run in there.plan()} == {run.id for part in parts for run in part.plan()}
+
+
+def test_no_torch_is_needed_to_read(store):
+    path = archived(store)
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from headwise.report import read_store\n"
+        f"assert len(read_store({str(path)!r}).runs) == 2\n"
+        f"assert len(read_store({str(store.folder)!r}).runs) == 2\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
