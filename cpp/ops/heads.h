@@ -78,8 +78,9 @@ struct HeadTable {
       const int width = head.options > 0 ? head.options : state_std ? 2 : 1;
       if (head.copy >= stack || width > y.columns - head.place) {
         throw Fault("a head's numbers are beyond the outputs: column " +
-                    std::to_string(head.place + width) + " of " + std::to_string(y.columns) +
-                    ", copy " + std::to_string(head.copy) + " of " + std::to_string(stack));
+                    std::to_string(std::int64_t{head.place} + width) + " of " +
+                    std::to_string(y.columns) + ", copy " + std::to_string(head.copy) + " of " +
+                    std::to_string(stack));
       }
     }
     return y.copies / stack;
