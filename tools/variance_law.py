@@ -13,9 +13,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from headwise.report.store import RunRecord, read_store
+
 from headwise.csv_cells import csv_text
 from headwise.report.decoupler import last_third
-from headwise.report.store import RunRecord, read_store
 
 TARGET = Path(__file__).parents[1] / "results" / "variance_law.csv"
 TRAITS = ("preset", "algorithm", "factorization", "estimator", "seed")
