@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/env_port.h"
 #include "core/registry.h"
 #include "environments.h"
 
@@ -208,6 +209,32 @@ class PyVecEnv {
     env_->step_units(heads.data());
   }
 
+  // The same for other compiled modules, without Python.
+  static const char* step_port(void* self, const float* heads) noexcept {
+    auto* const env = static_cast<PyVecEnv*>(self);
+    try {
+      const Turn turn(env->busy_);
+      env->require_arrays();
+      env->env_->step_units(heads);
+      return nullptr;
+    } catch (const std::exception& error) {
+      env->complaint_ = error.what();
+      return env->complaint_.c_str();
+    }
+  }
+  static nb::capsule port(nb::handle self) {
+    struct Held : EnvPort {
+      nb::object owner;
+    };
+    auto* const env = nb::cast<PyVecEnv*>(self);
+    const VecEnvBase& base = env->env();
+    auto* const held = new Held{
+        {env, base.num_envs(), base.num_choices() + base.num_ranges(), &PyVecEnv::step_port},
+        nb::borrow(self)};
+    return {static_cast<EnvPort*>(held), EnvPort::kName,
+            [](void* port) noexcept { delete static_cast<Held*>(static_cast<EnvPort*>(port)); }};
+  }
+
   [[nodiscard]] nb::bytes snapshot() const {
     const Turn turn(busy_);
     const std::string bytes = env_->snapshot();
@@ -344,6 +371,7 @@ class PyVecEnv {
   const std::string name_;
   std::unique_ptr<VecEnvBase> env_;
   bool attached_ = false;
+  std::string complaint_;  // about the last step of `port`
   mutable std::atomic<bool> busy_{false};
 };
 
@@ -406,6 +434,8 @@ NB_MODULE(_core, m) {
       .def("step", &PyVecEnv::step, "One step of every slot, with the actions in the arrays.")
       .def("step_units", &PyVecEnv::step_units, "heads"_a.noconvert(),
            "One step with actions as learners give them: options, and ranges from -1 to 1.")
+      .def("port", &PyVecEnv::port, nb::sig("def port(self) -> types.CapsuleType"),
+           "What compiled learners step it by; keeps it alive.")
       .def("snapshot", &PyVecEnv::snapshot, "The whole state of every slot, as bytes.")
       .def("restore", &PyVecEnv::restore, "bytes"_a, "Goes back to a snapshot.")
       .def("state", &PyVecEnv::state, "slot"_a,

@@ -12,6 +12,7 @@
 
 #include "ops/action_input.h"
 #include "ops/adam.h"
+#include "ops/collect.h"
 #include "ops/mixture.h"
 #include "ops/network.h"
 #include "ops/policy_loss.h"
@@ -42,6 +43,59 @@ Array array_of(const Buffer& x, float* data) {
   const std::size_t shape[] = {size(x.members), size(x.copies), size(x.rows), size(x.columns)};
   const std::int64_t strides[] = {x.member, x.copy, x.pitch, 1};
   return Array(data, 4, shape, owner, strides);
+}
+
+// An array whose members are runs of bytes, each of one row, or of many along the second axis.
+template <class A>
+Place place_of(const A& x, bool many) {
+  const std::size_t axis = many ? 2 : 1;
+  if (x.ndim() < axis) throw Fault("an array without an axis of members, or of rows");
+  Place place;
+  place.size = static_cast<std::int64_t>(x.itemsize());
+  std::int64_t numbers = 1;
+  for (std::size_t d = x.ndim(); d-- > 1;) {
+    const auto count = static_cast<std::int64_t>(x.shape(d));
+    if (count > 1 && x.stride(d) != numbers) throw Fault("an array with gaps within a member");
+    numbers *= count;
+    (d >= axis ? place.size : place.rows) *= count;
+  }
+  place.members = static_cast<int>(x.shape(0));
+  place.member =
+      (place.members > 1 ? x.stride(0) : numbers) * static_cast<std::int64_t>(x.itemsize());
+  place.data = reinterpret_cast<std::byte*>(x.data());
+  place.owner = std::make_shared<A>(x);
+  return place;
+}
+
+void bind_collecting(nb::module_& m) {
+  m.def(
+      "write_rows",
+      [](const std::vector<nb::ndarray<>>& from, const std::vector<nb::ndarray<>>& to,
+         const Maybe& cursor) {
+        std::vector<Place> sources, places;
+        for (const auto& x : from) sources.push_back(place_of(x, false));
+        for (const auto& x : to) places.push_back(place_of(x, cursor.has_value()));
+        write_rows(sources, places, given(cursor));
+      },
+      "from"_a, "to"_a, "cursor"_a.none());
+  m.def(
+      "to_heads",
+      [](const Buffer& unit, const nb::ndarray<float>& action, const nb::ndarray<float>& heads,
+         const std::vector<int>& source, const Maybe& joint, const Maybe& units,
+         const std::vector<int>& counts) {
+        to_heads(unit, place_of(action, false), place_of(heads, false), source, given(joint),
+                 given(units), counts);
+      },
+      "unit"_a, "action"_a.noconvert(), "heads"_a.noconvert(), "source"_a, "joint"_a.none(),
+      "units"_a.none(), "counts"_a);
+  m.def(
+      "step_env",
+      [](const nb::capsule& port, const nb::ndarray<float>& heads) {
+        const auto* known = static_cast<const EnvPort*>(port.data(EnvPort::kName));
+        step_env(std::make_shared<nb::capsule>(port), *known, place_of(heads, false));
+      },
+      "port"_a, "heads"_a.noconvert());
+  m.def("time_passes", &time_passes, "watch"_a, "stops"_a);
 }
 
 void bind_structures(nb::module_& m) {
@@ -91,7 +145,7 @@ void bind_structures(nb::module_& m) {
           },
           "times"_a, "threads"_a);
   m.def("emit_python", [](nb::callable step) {
-    if (recording != nullptr) recording->add({0, nullptr, [step] { step(); }});
+    if (recording != nullptr) recording->add({0, nullptr, [step] { step(); }, true});
   });
 
   nb::class_<HeadTable>(m, "HeadTable")
@@ -258,10 +312,16 @@ NB_MODULE(HEADWISE_MODULE, m) {
       std::rethrow_exception(p);
     } catch (const headwise::ops::Fault& fault) {
       PyErr_SetString(PyExc_ValueError, fault.what());
+    } catch (const headwise::ops::EnvFault& fault) {
+      std::string message = fault.what();
+      if (message.ends_with('.')) message.pop_back();  // HeadwiseError ends the sentence itself
+      PyErr_SetString(nb::module_::import_("headwise.errors").attr("EnvError").ptr(),
+                      message.c_str());
     }
   });
   headwise::ops::bind_structures(m);
   headwise::ops::bind_network(m);
   headwise::ops::bind_rows(m);
+  headwise::ops::bind_collecting(m);
   headwise::ops::bind_operations(m);
 }

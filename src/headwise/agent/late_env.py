@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.types import Reseedable, StepBatch, VecEnv
+from headwise.envs.types import Compiled, Reseedable, StepBatch, VecEnv
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec, ObsSpec
 
@@ -61,6 +61,11 @@ class LateEnv:
     def is_taken(self) -> bool:
         """Whether somebody else has begun episodes in it."""
         return self._env is not None and self._env.is_taken
+
+    @property
+    def compiled(self) -> Compiled | None:
+        """How compiled learners step it; None before it is made."""
+        return None if self._env is None else getattr(self._env, "compiled", None)
 
     def reseed(self, seeds: Sequence[int]) -> None:
         """Lets the next `reset` begin the randomness of every slot anew, by its member's seed."""

@@ -103,7 +103,7 @@ def train(
     if saver is not None:
         saver.finish()  # an unwritable path is found now, not after a night
     with watch:
-        loop.run(target, watch)
+        loop.run(target, watch, watch.due)
         watch.finish()
     if saver is not None:
         saver.finish()

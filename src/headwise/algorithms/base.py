@@ -24,6 +24,8 @@ from torch import Tensor
 from headwise.checks import check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
+from headwise.heads.layout import Layout
+from headwise.ops import Buffer
 from headwise.population import Keys, per_member
 from headwise.registry import Registry, unknown
 from headwise.spaces import ActionSpec
@@ -68,6 +70,22 @@ class Acted(NamedTuple):
     """In the learner's form, (P, E, H)."""
     extra: dict[str, Tensor]
     """Named tensors (P, E, ...)."""
+
+
+class Acting(NamedTuple):
+    """How a learner acts by compiled operations alone, on buffers that stay where they are."""
+
+    layout: Layout
+    obs: Buffer
+    """What is acted on, (P, 1, E, F)."""
+    unit: Buffer
+    """What is done, (P, 1, E, heads), as the learner has it."""
+    extra: dict[str, Buffer]
+    """What must be kept beside it, as in `Acted`."""
+    see: Callable[[Tensor], None]
+    """Takes in what to act on, (P, E, F)."""
+    act: Callable[[], None]
+    """Acts on what is in the buffer; may be recorded."""
 
 
 class RolloutBatch(NamedTuple):
@@ -150,6 +168,10 @@ class Algorithm(Protocol):
 
     def act(self, obs: Tensor, legal: Tensor | None = None) -> Acted:
         """Actions for collecting data, exploration included."""
+
+    def compiled_acting(self) -> Acting | None:
+        """The same as operations on buffers, where every option is legal; None where it cannot."""
+        return None
 
     def policy(
         self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None

@@ -143,6 +143,11 @@ class VecEnv(Protocol):
         """
         return False
 
+    @property
+    def compiled(self) -> Compiled | None:
+        """How compiled learners step it; None where only Python can."""
+        return None
+
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, O)."""
 
@@ -157,6 +162,15 @@ class VecEnv(Protocol):
 
     def close(self) -> None:
         """Lets go of whatever the environment holds."""
+
+
+class Compiled(NamedTuple):
+    """An environment that compiled learners step without Python."""
+
+    port: object
+    """What they step it by."""
+    batch: StepBatch
+    """The arrays that its steps are in."""
 
 
 @runtime_checkable

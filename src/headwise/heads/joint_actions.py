@@ -25,7 +25,8 @@ class JointActions:
         self.size = spec.joint_size
         sizes = spec.cardinalities
         grid = np.stack(np.unravel_index(np.arange(self.size), sizes), axis=-1)
-        self._heads = torch.as_tensor(grid, dtype=torch.float32, device=device)  # (J, H)
+        self.heads = torch.as_tensor(grid, dtype=torch.float32, device=device)
+        """The options of each of them, (J, H)."""
         legal = (spec.canonical(grid) == grid).all(-1)
         self.legal = None if legal.all() else torch.as_tensor(legal, device=device)
         """Which of them may be chosen at all, (J,); None: all."""
@@ -47,7 +48,7 @@ class JointActions:
 
     def to_heads(self, joint: Tensor) -> Tensor:
         """Numbers of joint actions (..., 1) as options (..., H)."""
-        return self._heads[joint.squeeze(-1).long()]
+        return self.heads[joint.squeeze(-1).long()]
 
     def allowed(self, legal: Tensor | None) -> Tensor | None:
         """Which joint actions may be chosen, (..., J), given options (..., H, K).
@@ -56,6 +57,6 @@ class JointActions:
         """
         if legal is None:
             return self.legal
-        options = self._heads.long().T  # (H, J)
+        options = self.heads.long().T  # (H, J)
         each = legal.gather(-1, options.expand(*legal.shape[:-1], -1)) | (self._used.T == 0.0)
         return each.all(-2) if self.legal is None else each.all(-2) & self.legal

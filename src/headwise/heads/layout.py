@@ -59,6 +59,8 @@ class Layout:
         self.is_conditional = any(c is not None for c in self.conditions)
         self._order = torch.tensor(order, device=self.device)
         self._back = torch.argsort(self._order)
+        self.places = (0,) * spec.num_heads if joint else tuple(self._back.tolist())
+        """Which of the learner's heads each head of the spec is, or is a part of."""
         self._is_same = order == list(range(self.num_heads))
         exists = np.array(seen.option_mask)[[h for h in order if seen.cardinalities[h]]]
         self._exists = torch.as_tensor(exists.ravel().nonzero()[0], device=self.device)

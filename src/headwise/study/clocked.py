@@ -7,7 +7,16 @@ from typing import Any
 
 from torch import Tensor
 
-from headwise.algorithms.base import Acted, Algorithm, LazyMetrics, ReplayBatch, RolloutBatch
+from headwise.algorithms.base import (
+    Acted,
+    Acting,
+    Algorithm,
+    LazyMetrics,
+    ReplayBatch,
+    RolloutBatch,
+)
+from headwise.ops import Buffer
+from headwise.ops.collect import time_passes
 
 _WARMING_UP = 1
 """Calls that do not count: the first one allocates."""
@@ -21,12 +30,12 @@ class Stopwatch:
         self._seconds = 0.0
         self._counted = 0
 
-    def add(self, seconds: float) -> None:
-        """Takes the time of one call."""
-        self.calls += 1
+    def add(self, seconds: float, calls: int = 1) -> None:
+        """Takes the time of a call, or of several."""
+        self.calls += calls
         if self.calls > _WARMING_UP:
             self._seconds += seconds
-            self._counted += 1
+            self._counted += calls
 
     @property
     def mean_ms(self) -> float | None:
@@ -39,15 +48,38 @@ class Clocked:
 
     def __init__(self, algorithm: Algorithm) -> None:
         self.inner: Any = algorithm
-        self.acting = Stopwatch()
+        self._acting = Stopwatch()
+        self._watch = Buffer(len(algorithm.alive), 1, 6)
         self.updating = Stopwatch()
 
     def act(self, obs: Tensor, legal: Tensor | None = None) -> Acted:
         """Acts, and takes the time."""
         start = time.perf_counter()
         acted: Acted = self.inner.act(obs, legal)
-        self.acting.add(time.perf_counter() - start)
+        self._acting.add(time.perf_counter() - start)
         return acted
+
+    def compiled_acting(self) -> Acting | None:
+        """The same as operations; a stopwatch runs between them."""
+        acting: Acting | None = self.inner.compiled_acting()
+        if acting is None:
+            return None
+
+        def act() -> None:
+            time_passes(self._watch, stops=False)
+            acting.act()
+            time_passes(self._watch, stops=True)
+
+        return acting._replace(act=act)
+
+    @property
+    def acting(self) -> Stopwatch:
+        """The time it took to act, all members one after another."""
+        _, nanoseconds, calls = self._watch.longs.flatten(0, 2).unbind(-1)
+        if calls.any():
+            self._acting.add(1e-9 * float(nanoseconds.sum()), int(calls.max()))
+            self._watch.tensor.zero_()
+        return self._acting
 
     def update(self, batch: RolloutBatch | ReplayBatch) -> LazyMetrics:
         """Updates, and takes the time."""

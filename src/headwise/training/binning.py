@@ -45,6 +45,18 @@ class Binning:
         """Actions of the learner (..., H) with every bin as a unit value."""
         return torch.addcmul(self._shift, action, self._scale) if self._any else action
 
+    def units(self) -> dict[int, Tensor]:
+        """What the bins of each head that has some stand for, by the head's number."""
+        found = {}
+        pairs = zip(self.spec.heads, self._shift.tolist(), strict=True)
+        for h, (head, shift) in enumerate(pairs):
+            if shift:
+                assert isinstance(head, Choice)
+                action = torch.zeros(head.n, len(self._shift), device=self._shift.device)
+                action[:, h] = torch.arange(head.n)
+                found[h] = self.to_env(action)[:, h]
+        return found
+
 
 def _warn_of_gaps(spec: ActionSpec, binned: ActionSpec) -> None:
     """Says so where a head has more different values than bins: some can never be chosen."""

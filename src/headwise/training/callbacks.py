@@ -69,7 +69,7 @@ class StopOnScore:
 
 
 class Watch:
-    """Looks at a loop after every tick, and does what is due; `with` opens and closes everything.
+    """Looks at a loop and does what is due; `with` opens and closes everything.
 
     Args:
         loop: The run.
@@ -123,6 +123,10 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         """Closes everything, also after an error."""
         self._stack.close()
+
+    def due(self) -> float:
+        """The steps by which something is due, at the latest."""
+        return min(self._next_log, math.inf if self._saver is None else self._saver.next_step)
 
     def __call__(self, loop: Loop) -> bool:
         """Does what is due; True stops the run."""

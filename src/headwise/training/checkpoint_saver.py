@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 
@@ -33,6 +34,11 @@ class Saver:
         self._every = every
         self._next_step = step if every is None else (step // every + 1) * every
         self._next_time = time.monotonic() + SECONDS
+
+    @property
+    def next_step(self) -> float:
+        """The step at which it is time; infinite if that goes by the clock."""
+        return math.inf if self._every is None else self._next_step
 
     def due(self, step: int) -> bool:
         """Whether it is time."""

@@ -26,7 +26,7 @@ class Episodes:
     def __init__(self, keep: int | None = None) -> None:
         self._keep = keep
         self._parts: list[_Rows] = [np.empty((0, 4))]
-        self._fresh: list[tuple[int, _Column, _Column, _Column]] = []  # in no part yet
+        self._fresh: list[tuple[_Column, ...]] = []  # in no part yet
         # Returns and lengths (n, 2) of each member, n <= RECENT_EPISODES.
         self._last: dict[int, _Rows] = {}
 
@@ -36,10 +36,14 @@ class Episodes:
         if not ended.any():
             return
         ended &= step.valid
-        # Columns are put together when somebody asks: this is done at every step.
         where = ended.nonzero()
-        columns = (where[0], step.episode_return[where], step.episode_length[where])
-        self._fresh.append((env_steps, *columns))
+        steps = np.full(len(where[0]), env_steps)
+        self.append(steps, where[0], step.episode_return[where], step.episode_length[where])
+
+    def append(self, steps: _Column, members: _Column, returns: _Column, lengths: _Column) -> None:
+        """Takes note of episodes (n,) that ended, in their order."""
+        # Columns are put together when somebody asks: this is done at every step.
+        self._fresh.append((steps, members, returns, lengths))
 
     @property
     def table(self) -> _Rows:
@@ -69,11 +73,7 @@ class Episodes:
     def _gather(self) -> None:
         if not self._fresh:
             return
-        steps, members, returns, lengths = zip(*self._fresh, strict=True)
-        columns = (
-            np.repeat(np.array(steps), [len(member) for member in members]),
-            *(np.concatenate(column) for column in (members, returns, lengths)),
-        )
+        columns = [np.concatenate(column) for column in zip(*self._fresh, strict=True)]
         self._fresh = []
         self._take(np.stack(columns, axis=-1))
 

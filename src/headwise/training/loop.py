@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -25,6 +26,7 @@ from headwise.population import Clock, Keys, Stream
 from headwise.training.binning import Binning
 from headwise.training.bridge import Bridge
 from headwise.training.capture import Captured
+from headwise.training.compiled_rollout import CompiledRollout, compiled_rollout
 from headwise.training.episodes import Episodes
 from headwise.training.legal import LegalOptions
 from headwise.training.memory import load_memory, memory_for
@@ -89,6 +91,7 @@ class Loop:
         self._capture()
         self._rollout: RolloutBatch | None = None
         self._bridge = Bridge(keys.device)
+        self._ticks: CompiledRollout | None = None
         self._seen: Tensor | None = None
         self._acted: Acted | None = None
         self._whole = True
@@ -113,17 +116,26 @@ class Loop:
     def in_episodes(self, value: bool) -> None:
         self._in_episodes = value
 
-    def run(self, env_steps: int, watch: Callable[[Loop], bool] | None = None) -> None:
+    def run(
+        self,
+        env_steps: int,
+        watch: Callable[[Loop], bool] | None = None,
+        due: Callable[[], float] | None = None,
+    ) -> None:
         """Goes on until each member has taken that many environment steps in all.
 
         Args:
             env_steps: The steps to reach.
-            watch: Called after every tick; the run stops when it says True.
+            watch: Looks at the loop now and then; the run stops when it says True.
+            due: The steps by which it is to look next, at the latest; None: after every tick.
         """
         with training_threads(self.keys.num_members, self.keys.device):
             while self.env_steps < env_steps:
-                self.tick()
-                if watch is not None and watch(self):
+                if watch is None:
+                    self.go_on(env_steps)
+                    continue
+                self.go_on(min(env_steps, 0 if due is None else due()))
+                if watch(self):
                     break
 
     def turns(self, env_steps: int, aside: Executor | None = None) -> Iterator[Question]:
@@ -136,6 +148,9 @@ class Loop:
             aside: Threads for a slow environment, with a pause while it takes its step.
         """
         while self.env_steps < env_steps:
+            if self._ticks_at_once(env_steps):
+                yield self._bridge.arrived
+                continue
             self._begin_tick()
             yield self._bridge.arrived
             action = self._bridge.action()
@@ -148,6 +163,35 @@ class Loop:
                 self._end_tick(step)
             else:
                 self._end_tick(self._step(action))
+
+    def go_on(self, env_steps: float = math.inf) -> None:
+        """A tick; or, where they are one call, all up to an update or up to so many steps."""
+        if not self._ticks_at_once(env_steps):
+            self.tick()
+
+    def _ticks_at_once(self, env_steps: float) -> bool:
+        """Whether everything is compiled; then as many ticks as `go_on` says, at least one."""
+        memory, slots = self.memory, self.env.num_slots
+        if not isinstance(memory, Rollout) or self.normaliser is not None:
+            return False
+        if not self.in_episodes or self.obs is None or self.legal is not None:
+            return False
+        self._ticks = compiled_rollout(self.env, self.algorithm, self.binning, memory, self._ticks)
+        if self._ticks is None:
+            return False
+        first, most = memory.size, memory.length - memory.size
+        wanted = (min(env_steps, self.env_steps + most * slots) - self.env_steps) / slots
+        self.in_episodes = False  # as in `_step`
+        try:
+            self._ticks.run(max(math.ceil(wanted), 1), self.obs)
+        finally:
+            taken = self._ticks.note_episodes(self.episodes, first, self.env_steps)
+            self.ticks += taken
+            self.env_steps += taken * slots
+            memory.count(taken)
+        self.in_episodes = True
+        self._learn_what_is_due()
+        return True
 
     def tick(self) -> None:
         """One step of every slot, and the updates that are then due."""

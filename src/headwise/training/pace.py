@@ -39,7 +39,7 @@ def get_ready(loop: Loop, at_most: float = AT_MOST) -> None:
     begun = time.perf_counter()
     while wanted and time.perf_counter() - begun < at_most:
         before = loop.updates
-        loop.tick()
+        loop.go_on()
         wanted -= int(loop.updates > before)
     _wait(cuda)
 
@@ -54,7 +54,7 @@ def seconds_per_step(loop: Loop, seconds: float, at_most: float = AT_MOST) -> fl
     _wait(cuda)
     start, first, updates = time.perf_counter(), loop.env_steps, loop.updates
     while True:
-        loop.tick()
+        loop.go_on()
         now = time.perf_counter()
         if (loop.updates > updates and now - start >= seconds) or now - start >= at_most:
             _wait(cuda)

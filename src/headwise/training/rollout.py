@@ -28,14 +28,21 @@ class Rollout:
         """Whether T steps have been taken in."""
         return self.size == self.length
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """On the CPU: the memory of all parts, (P, T, E, ...); nothing before the first step."""
+        if len(self._arrays) < len(self._tensors):
+            self._arrays = {name: x.numpy() for name, x in self._tensors.items()}
+        return self._arrays
+
     def add(self, step: Transition) -> None:
         """Takes in one step of every slot; tensors are copied."""
         self.write(step)
         self.count()
 
-    def count(self) -> None:
-        """Counts a step that was written."""
-        self.size += 1
+    def count(self, steps: int = 1) -> None:
+        """Counts steps that were written."""
+        self.size += steps
 
     def write(self, step: Transition) -> None:
         """The part of `add` that works on tensors, for captured code."""
@@ -47,10 +54,8 @@ class Rollout:
                 self._tensors[name] = self._empty(parts[name]).fill_(True)
         parts |= untold_masks(parts, self._tensors)
         if step.obs.device.type == "cpu":
-            if len(self._arrays) < len(self._tensors):
-                self._arrays = {name: x.numpy() for name, x in self._tensors.items()}
             for name, x in parts.items():  # NumPy's way to write a row costs half of torch's
-                self._arrays[name][:, self.size] = x.numpy()
+                self.arrays[name][:, self.size] = x.numpy()
             return
         if self._row is None:
             self._row = torch.full((1,), self.size, device=step.obs.device)

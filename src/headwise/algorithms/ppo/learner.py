@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from headwise.algorithms.base import RolloutPlan
+from headwise.algorithms.base import Acting, RolloutPlan
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.ppo.advantages import Estimator
@@ -182,6 +183,15 @@ class PPOLearner(Learner):
     def _extra(self) -> dict[str, Tensor]:
         raw, _, log_prob = self._drawn_now
         return {"raw": raw.tensor[:, 0], "log_prob": log_prob.tensor[:, 0]}
+
+    def compiled_acting(self) -> Acting | None:
+        """How it acts, as operations on buffers; None for one that acts in a way of its own."""
+        if type(self).act is not Learner.act or self.layout.device.type != "cpu":
+            return None
+        raw, unit, log_prob = self._drawn_now
+        extra = {"raw": raw, "log_prob": log_prob}
+        see = partial(self._see, legal=None)
+        return Acting(self.layout, self.obs, unit, extra, see, self._act_once)
 
     # --- learning -------------------------------------------------------------------------------
 

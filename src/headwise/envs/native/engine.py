@@ -136,6 +136,10 @@ class Engine:
         """Goes back to a snapshot; what follows is equal to the bit."""
         self._core.restore(snapshot)
 
+    def port(self) -> object:
+        """What compiled learners step it by, in the environment's own module; keeps it alive."""
+        return self._core.port()
+
     def state(self, slot: int) -> dict[str, NDArray[np.float64]]:
         """The state of one slot, part by part."""
         parts = {}

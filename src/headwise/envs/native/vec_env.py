@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.envs.native.engine import Autoreset, Engine
-from headwise.envs.types import Allocate, StepBatch
+from headwise.envs.types import Allocate, Compiled, StepBatch
 from headwise.spaces import ObsSpec
 
 
@@ -72,6 +72,13 @@ class NativeVecEnv:
             episode_return=self._by_member(self._engine.episode_return),
             episode_length=self._by_member(self._engine.episode_length),
         )
+        self._compiled = Compiled(self._engine.port(), self._batch)
+
+    @property
+    def compiled(self) -> Compiled | None:
+        """How compiled learners step it, unless somebody has put another step in its place."""
+        is_own = type(self).step is NativeVecEnv.step and "step" not in vars(self)
+        return self._compiled if is_own else None
 
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, O)."""
