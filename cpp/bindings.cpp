@@ -434,7 +434,7 @@ NB_MODULE(_core, m) {
       .def("step", &PyVecEnv::step, "One step of every slot, with the actions in the arrays.")
       .def("step_units", &PyVecEnv::step_units, "heads"_a.noconvert(),
            "One step with actions as learners give them: options, and ranges from -1 to 1.")
-      .def("port", &PyVecEnv::port, nb::sig("def port(self) -> types.CapsuleType"),
+      .def("port", &PyVecEnv::port, nb::sig("def port(self) -> object"),
            "What compiled learners step it by; keeps it alive.")
       .def("snapshot", &PyVecEnv::snapshot, "The whole state of every slot, as bytes.")
       .def("restore", &PyVecEnv::restore, "bytes"_a, "Goes back to a snapshot.")

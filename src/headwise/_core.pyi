@@ -3,6 +3,7 @@ The compiled heart of Headwise: environments and counter-based randomness.
 """
 
 from collections.abc import Sequence
+import types
 from typing import Annotated
 
 import numpy
@@ -60,6 +61,9 @@ class VecEnv:
         """
         One step with actions as learners give them: options, and ranges from -1 to 1.
         """
+
+    def port(self) -> types.CapsuleType:
+        """What compiled learners step it by; keeps it alive."""
 
     def snapshot(self) -> bytes:
         """The whole state of every slot, as bytes."""

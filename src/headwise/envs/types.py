@@ -143,11 +143,6 @@ class VecEnv(Protocol):
         """
         return False
 
-    @property
-    def compiled(self) -> Compiled | None:
-        """How compiled learners step it; None where only Python can."""
-        return None
-
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, O)."""
 
@@ -165,7 +160,7 @@ class VecEnv(Protocol):
 
 
 class Compiled(NamedTuple):
-    """An environment that compiled learners step without Python."""
+    """An environment that compiled learners step without Python, its property `compiled`."""
 
     port: object
     """What they step it by."""

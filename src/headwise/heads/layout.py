@@ -57,10 +57,10 @@ class Layout:
         self.total = sum(self.sizes)
         """Options of all discrete heads."""
         self.is_conditional = any(c is not None for c in self.conditions)
-        self._order = torch.tensor(order, device=self.device)
-        self._back = torch.argsort(self._order)
-        self.places = (0,) * spec.num_heads if joint else tuple(self._back.tolist())
+        back = [order.index(h) for h in range(self.num_heads)]
+        self.places = (0,) * spec.num_heads if joint else tuple(back)
         """Which of the learner's heads each head of the spec is, or is a part of."""
+        self._order, self._back = (torch.tensor(x, device=self.device) for x in (order, back))
         self._is_same = order == list(range(self.num_heads))
         exists = np.array(seen.option_mask)[[h for h in order if seen.cardinalities[h]]]
         self._exists = torch.as_tensor(exists.ravel().nonzero()[0], device=self.device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from headwise.training.episodes import Episodes
 from headwise.training.rollout import Rollout
 from headwise.training.transition import MASKS
 
+WORTH_THREADS = 1_000_000
+"""Products that a member takes to act in all its slots; with fewer, threads wait for each other."""
+
 
 class CompiledRollout:
     """Acts, steps and remembers: the same as ticks of the loop, to the bit.
@@ -25,9 +30,12 @@ class CompiledRollout:
         acting: How the learner acts.
         binning: What it makes of Range heads.
         memory: Where steps go; it has taken in one before.
+        parameters: How many numbers a member acts by, roughly.
     """
 
-    def __init__(self, env: Compiled, acting: Acting, binning: Binning, memory: Rollout) -> None:
+    def __init__(
+        self, env: Compiled, acting: Acting, binning: Binning, memory: Rollout, parameters: int
+    ) -> None:
         self.env, self.acting, self._memory = env, acting, memory
         step = env.batch
         shape = *step.reward.shape, acting.layout.spec.num_heads
@@ -37,32 +45,35 @@ class CompiledRollout:
         self._returns = np.zeros(rows, dtype=np.float32)
         self._lengths = np.zeros(rows, dtype=np.int32)
         self._cursor = Buffer(rows[0], 1, 2)
+        self._is_long = parameters * rows[2] >= WORTH_THREADS
         self._ticks = Recorded(self._tick, "cpu")
 
-    def run(self, ticks: int, obs: Tensor) -> None:
-        """So many ticks, for which there must be room.
+    def run(self, ticks: float, obs: Tensor) -> None:
+        """So many ticks, at least one, or as many as there is room for.
 
         Args:
             ticks: How many.
             obs: What to act on first, (P, E, O); becomes what to act on next.
         """
+        room = self._memory.length - self._memory.size
         self._cursor.longs.fill_(self._memory.size)
         self.acting.see(obs)
-        self._ticks(ticks, torch.get_num_threads())
+        threads = torch.get_num_threads() if self._is_long else 1
+        self._ticks(max(math.ceil(min(ticks, room)), 1), threads)
         obs.copy_(torch.from_numpy(self.env.batch.obs))
 
-    def note_episodes(self, episodes: Episodes, first: int, env_steps: int) -> int:
-        """Takes note of the episodes that ended from one tick of the rollout on.
+    def take_in(self, episodes: Episodes, env_steps: int) -> int:
+        """Counts the ticks of the last run, which ended early if a step failed.
 
         Args:
-            episodes: The table.
-            first: The tick.
-            env_steps: What each member had taken before it.
+            episodes: Takes note of the episodes that ended.
+            env_steps: What each member had taken before.
 
         Returns:
-            The ticks that were taken since.
+            How many ticks they were.
         """
-        end = int(self._cursor.longs.min())  # a step that fails ends a run early
+        first, end = self._memory.size, int(self._cursor.longs.min())
+        self._memory.count(end - first)
         kept, some = self._memory.arrays, slice(first, end)
         ended = (kept["terminated"][:, some] | kept["truncated"][:, some]).swapaxes(0, 1)
         tick, member, slot = ended.nonzero()
@@ -114,7 +125,7 @@ def compiled_rollout(
         return None
     if known is not None and known.env is compiled and known.acting.obs is acting.obs:
         return known
-    return CompiledRollout(compiled, acting, binning, memory)
+    return CompiledRollout(compiled, acting, binning, memory, algorithm.num_parameters)
 
 
 def _rows(x: Buffer) -> NDArray[np.float32]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -91,7 +90,7 @@ class Loop:
         self._capture()
         self._rollout: RolloutBatch | None = None
         self._bridge = Bridge(keys.device)
-        self._ticks: CompiledRollout | None = None
+        self._compiled: CompiledRollout | None = None
         self._seen: Tensor | None = None
         self._acted: Acted | None = None
         self._whole = True
@@ -164,7 +163,7 @@ class Loop:
             else:
                 self._end_tick(self._step(action))
 
-    def go_on(self, env_steps: float = math.inf) -> None:
+    def go_on(self, env_steps: float = float("inf")) -> None:
         """A tick; or, where they are one call, all up to an update or up to so many steps."""
         if not self._ticks_at_once(env_steps):
             self.tick()
@@ -176,19 +175,16 @@ class Loop:
             return False
         if not self.in_episodes or self.obs is None or self.legal is not None:
             return False
-        self._ticks = compiled_rollout(self.env, self.algorithm, self.binning, memory, self._ticks)
-        if self._ticks is None:
+        rollout = compiled_rollout(self.env, self.algorithm, self.binning, memory, self._compiled)
+        if rollout is None:
             return False
-        first, most = memory.size, memory.length - memory.size
-        wanted = (min(env_steps, self.env_steps + most * slots) - self.env_steps) / slots
-        self.in_episodes = False  # as in `_step`
+        self._compiled, self.in_episodes = rollout, False  # as in `_step`
         try:
-            self._ticks.run(max(math.ceil(wanted), 1), self.obs)
+            rollout.run((env_steps - self.env_steps) / slots, self.obs)
         finally:
-            taken = self._ticks.note_episodes(self.episodes, first, self.env_steps)
+            taken = rollout.take_in(self.episodes, self.env_steps)
             self.ticks += taken
             self.env_steps += taken * slots
-            memory.count(taken)
         self.in_episodes = True
         self._learn_what_is_due()
         return True
