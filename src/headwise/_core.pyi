@@ -3,7 +3,6 @@ The compiled heart of Headwise: environments and counter-based randomness.
 """
 
 from collections.abc import Sequence
-import types
 from typing import Annotated
 
 import numpy
@@ -62,7 +61,7 @@ class VecEnv:
         One step with actions as learners give them: options, and ranges from -1 to 1.
         """
 
-    def port(self) -> types.CapsuleType:
+    def port(self) -> object:
         """What compiled learners step it by; keeps it alive."""
 
     def snapshot(self) -> bytes:

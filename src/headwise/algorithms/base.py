@@ -86,6 +86,8 @@ class Acting(NamedTuple):
     """Takes in what to act on, (P, E, F)."""
     act: Callable[[], None]
     """Acts on what is in the buffer; may be recorded."""
+    masked: bool
+    """Whether it must `see` every time, because some options may never be chosen."""
 
 
 class RolloutBatch(NamedTuple):

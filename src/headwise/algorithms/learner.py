@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from headwise.algorithms.base import Acted, Algorithm
+from headwise.algorithms.base import Acted, Acting, Algorithm
 from headwise.algorithms.transitions import put, put_mask
 from headwise.heads.layout import Layout
 from headwise.ops import Buffer, Recorded, advance
@@ -38,6 +39,8 @@ class Learner(Algorithm, ABC):
     """What is acted on, (P, 1, E, F)."""
     mask: Buffer | None
     """Which options are allowed there, (P, 1, E, total)."""
+    unit: Buffer | None = None
+    """What is done in training, (P, 1, E, heads), if the layout says what that means."""
     noise: Buffer | None
     """Uniform numbers that actions are drawn by, (P, 1, E, U); None: there are only greedy ones."""
 
@@ -71,6 +74,12 @@ class Learner(Algorithm, ABC):
         self.num_uniforms = 0 if self.noise is None else self.noise.width
         bodies = self._act_once, self._draw, self._greedy
         self._act, self._drawn, self._mode = (Recorded(x, self.layout.device) for x in bodies)
+        self._acting: Acting | None = None
+        is_own = type(self).act is Learner.act
+        if self.unit is not None and self.unit.core is not None and is_own:
+            see = partial(self._see, legal=None)
+            given = self.layout, self.obs, self.unit, self._kept(), see, self._act_once
+            self._acting = Acting(*given, self.masked)
 
     @property
     def alive(self) -> Tensor:
@@ -82,6 +91,10 @@ class Learner(Algorithm, ABC):
         self._see(obs, legal)
         self._act()
         return Acted(self._chosen(greedy=False), self._extra())
+
+    def compiled_acting(self) -> Acting | None:
+        """How it acts, as operations on buffers; None for one that acts in a way of its own."""
+        return self._acting
 
     @torch.no_grad()
     def policy(
@@ -125,6 +138,10 @@ class Learner(Algorithm, ABC):
         advance(self.acts)
 
     def _extra(self) -> dict[str, Tensor]:
+        return {name: x.tensor[:, 0] for name, x in self._kept().items()}
+
+    def _kept(self) -> dict[str, Buffer]:
+        """What must be kept beside an action, (P, 1, E, ...) each."""
         return {}
 
     def _clocks(self) -> dict[str, Tensor]:

@@ -49,6 +49,12 @@ class Bridge:
         for name, array in self._arrays.items():
             np.copyto(array, getattr(step, name))
 
+    @property
+    def step(self) -> StepBatch:
+        """The step loaded last."""
+        assert self._step is not None
+        return self._step
+
     def tensors(self) -> dict[str, Tensor]:
         """The step loaded last, by name; they are overwritten by the next one."""
         if self._staging is not None:

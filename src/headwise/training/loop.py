@@ -25,7 +25,7 @@ from headwise.population import Clock, Keys, Stream
 from headwise.training.binning import Binning
 from headwise.training.bridge import Bridge
 from headwise.training.capture import Captured
-from headwise.training.compiled_rollout import CompiledRollout, compiled_rollout
+from headwise.training.compiled_ticks import CompiledTicks, compiled_ticks
 from headwise.training.episodes import Episodes
 from headwise.training.legal import LegalOptions
 from headwise.training.memory import load_memory, memory_for
@@ -90,10 +90,9 @@ class Loop:
         self._capture()
         self._rollout: RolloutBatch | None = None
         self._bridge = Bridge(keys.device)
-        self._compiled: CompiledRollout | None = None
+        self._compiled: CompiledTicks | None = None
         self._seen: Tensor | None = None
         self._acted: Acted | None = None
-        self._whole = True
         self._quickest = float("inf")  # seconds that a step of the environment took so far
 
     def _capture(self) -> None:
@@ -170,24 +169,27 @@ class Loop:
 
     def _ticks_at_once(self, env_steps: float) -> bool:
         """Whether everything is compiled; then as many ticks as `go_on` says, at least one."""
-        memory, slots = self.memory, self.env.num_slots
-        if not isinstance(memory, Rollout) or self.normaliser is not None:
+        compiled = self._compiled_ticks() if self.in_episodes else None
+        if compiled is None or compiled.env is None:
             return False
-        if not self.in_episodes or self.obs is None or self.legal is not None:
-            return False
-        rollout = compiled_rollout(self.env, self.algorithm, self.binning, memory, self._compiled)
-        if rollout is None:
-            return False
-        self._compiled, self.in_episodes = rollout, False  # as in `_step`
+        self.in_episodes = False  # as in `_step`
         try:
-            rollout.run((env_steps - self.env_steps) / slots, self.obs)
+            compiled.run((env_steps - self.env_steps) / self.env.num_slots)
         finally:
-            taken = rollout.take_in(self.episodes, self.env_steps)
+            taken = compiled.take_in(self.episodes, self.env_steps)
             self.ticks += taken
-            self.env_steps += taken * slots
+            self.env_steps += taken * self.env.num_slots
         self.in_episodes = True
         self._learn_what_is_due()
         return True
+
+    def _compiled_ticks(self) -> CompiledTicks | None:
+        """Acting and remembering as compiled calls, where they can be."""
+        if self.normaliser is None and self.legal is None:
+            given = self.env, self.algorithm, self.obs, self.binning, self.memory
+            self._compiled = compiled_ticks(*given, self._compiled)
+            return self._compiled
+        return None
 
     def tick(self) -> None:
         """One step of every slot, and the updates that are then due."""
@@ -223,7 +225,7 @@ class Loop:
         self.env_steps += self.env.num_slots
         self.episodes.add(step, self.env_steps)
         self._bridge.load(step)
-        self._whole = bool(step.valid.all())
+        self._whole = isinstance(self.memory, Rollout) or bool(step.valid.all())
         self._take_in()
         self.memory.count()
         self.in_episodes = True
@@ -232,6 +234,9 @@ class Loop:
     def _act_once(self) -> tuple[Tensor, Acted]:
         """What the learner sees now and what it does, which is sent to the environment."""
         assert self.obs is not None
+        if compiled := self._compiled_ticks():
+            self._bridge.send(compiled.act())
+            return self.obs, compiled.acted
         seen = self.obs if self.normaliser is None else self.normaliser.obs(self.obs, update=True)
         acted = self.algorithm.act(seen, self.legal)
         # A member that has diverged may act by NaN; it goes on with something instead.
@@ -240,6 +245,9 @@ class Loop:
 
     def _take_in_once(self) -> None:
         """Remembers the step that the environment took, and sees what there is now."""
+        compiled = self._compiled
+        if compiled is not None and compiled.remember(self._acted, self._bridge.step):
+            return
         fresh = self._bridge.tensors()
         self.memory.write(self._transition(fresh))
         self._see(fresh["obs"], fresh.get("legal"))
@@ -316,31 +324,22 @@ class Loop:
         return batch if self.normaliser is None else self.normaliser.batch(batch)
 
     def _transition(self, fresh: dict[str, Tensor]) -> Transition:
-        assert self.obs is not None
-        assert self._seen is not None
-        assert self._acted is not None
-        terminated, truncated, valid = fresh["terminated"], fresh["truncated"], fresh["valid"]
-        obs, next_obs, reward = self.obs, fresh["next_obs"], fresh["reward"]
-        if self.normaliser is not None:
-            ended = terminated | truncated
-            scaled = self.normaliser.reward(reward, ended, update=True, valid=valid)
-            if isinstance(self.memory, Rollout):
-                # A policy must be judged by what it saw; replay keeps what was there, because by
-                # the time it is drawn the scale is another.
-                obs, reward = self._seen, scaled
-                next_obs = self.normaliser.obs(next_obs, update=False)
-        return Transition(
-            obs=obs,
+        assert self.obs is not None and self._seen is not None and self._acted is not None
+        step = Transition(
+            obs=self.obs,
             acted=self._acted,
-            reward=reward,
-            next_obs=next_obs,
-            terminated=terminated,
-            truncated=truncated,
-            valid=valid,
+            reward=fresh["reward"],
+            next_obs=fresh["next_obs"],
+            terminated=fresh["terminated"],
+            truncated=fresh["truncated"],
+            valid=fresh["valid"],
             legal=self.legal,
             next_legal=self._mask(fresh.get("next_legal")),
             whole=self._whole,
         )
+        if self.normaliser is None:
+            return step
+        return self.normaliser.taken_in(step, self._seen, as_seen=isinstance(self.memory, Rollout))
 
     def _mask(self, legal: Tensor | None) -> Tensor | None:
         return None if legal is None else self._legal_options(legal)

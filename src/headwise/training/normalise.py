@@ -8,6 +8,7 @@ from torch import Tensor
 from headwise.algorithms.base import ReplayBatch
 from headwise.errors import ConfigError
 from headwise.nets.running_moments import RunningMoments
+from headwise.training.transition import Transition
 
 _EPSILON = 1e-8
 
@@ -104,6 +105,22 @@ class Normaliser:
                 went_on = torch.where(valid, went_on, self._so_far)
             self._so_far.copy_(went_on.masked_fill(done, 0.0))
         return self._scaled(reward)
+
+    def taken_in(self, step: Transition, seen: Tensor, *, as_seen: bool) -> Transition:
+        """What is remembered of a step, whose reward counts.
+
+        Args:
+            step: The step, as the environment gave it.
+            seen: Its observation, normalised.
+            as_seen: Whether it is kept as the policy saw it, which must be judged by that. Replay
+                keeps what was there: by the time it is drawn the scale is another.
+        """
+        ended = step.terminated | step.truncated
+        scaled = self.reward(step.reward, ended, update=True, valid=step.valid)
+        if not as_seen:
+            return step
+        next_obs = self.obs(step.next_obs, update=False)
+        return step._replace(obs=seen, reward=scaled, next_obs=next_obs)
 
     def begin_episodes(self) -> None:
         """Every slot is about to begin an episode, whose return is nothing so far."""

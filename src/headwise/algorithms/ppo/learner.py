@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from headwise.algorithms.base import Acting, RolloutPlan
+from headwise.algorithms.base import RolloutPlan
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.ppo.advantages import Estimator
@@ -152,6 +151,7 @@ class PPOLearner(Learner):
         now = made(self.num_envs, widths.seen | widths.action)
         self.obs, self.mask = now["obs"], now.get("mask")
         self._drawn_now = [now[name] for name in ("raw", "unit", "log_prob")]
+        self.unit = now["unit"]
         self.extra = {name: widths.action[name] for name in ("raw", "log_prob")}
         self.rollout = made(self.num_rows, widths.rollout)
         self.batch = made(self.batch_size, widths.learned)
@@ -180,18 +180,9 @@ class PPOLearner(Learner):
     def _chosen(self, *, greedy: bool) -> Tensor:
         return self.layout.from_learner(self._drawn_now[1].tensor[:, 0])
 
-    def _extra(self) -> dict[str, Tensor]:
+    def _kept(self) -> dict[str, Buffer]:
         raw, _, log_prob = self._drawn_now
-        return {"raw": raw.tensor[:, 0], "log_prob": log_prob.tensor[:, 0]}
-
-    def compiled_acting(self) -> Acting | None:
-        """How it acts, as operations on buffers; None for one that acts in a way of its own."""
-        if type(self).act is not Learner.act or self.layout.device.type != "cpu":
-            return None
-        raw, unit, log_prob = self._drawn_now
-        extra = {"raw": raw, "log_prob": log_prob}
-        see = partial(self._see, legal=None)
-        return Acting(self.layout, self.obs, unit, extra, see, self._act_once)
+        return {"raw": raw, "log_prob": log_prob}
 
     # --- learning -------------------------------------------------------------------------------
 

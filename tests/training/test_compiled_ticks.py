@@ -1,8 +1,10 @@
-"""Whole rollouts as one compiled call: to the bit what the same ticks from Python come to."""
+"""Ticks of compiled calls, and whole rollouts as one: to the bit what Python's ticks come to."""
 
 import gc
 import random
+from unittest import mock
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,7 @@ from headwise.heads.layout import Layout
 from headwise.ops import Buffer
 from headwise.ops.collect import step_env, time_passes, to_heads, write_rows
 from headwise.spaces import ActionSpec, Choice, Range
-from headwise.training import compiled_rollout as module
+from headwise.training import compiled_ticks as module
 from headwise.training.binning import Binning
 from headwise.training.build import make_loop
 
@@ -45,6 +47,9 @@ def loop_of(case="hybrid", seeds=(0, 1), algo="ppo", **more):
 
 
 def by_ticks(loop, env_steps):
+    """One tick after another, as learners and environments without compiled ways take them."""
+    loop._compiled_ticks = lambda: None
+    loop._compiled = None
     while loop.env_steps < env_steps:
         loop.tick()
     return loop
@@ -120,11 +125,79 @@ def test_by_turns_it_is_the_same():
 
 
 class Python(NativeVecEnv):
-    """With a step of its own."""
+    """With a step of its own, whose arrays are as told: kept, new ones, or of another type."""
+
+    taken, arrays = 0, "kept"
 
     def step(self, action):
-        self.taken = getattr(self, "taken", 0) + 1
-        return super().step(action)
+        self.taken += 1
+        batch = super().step(action)
+        if self.arrays == "new":
+            return batch._replace(reward=batch.reward.copy(), obs=batch.obs.copy())
+        if self.arrays == "wide" and self.taken > 2:
+            return batch._replace(reward=batch.reward.astype(np.float64))
+        return batch
+
+
+@pytest.mark.parametrize("case", ["hybrid", "joint of bins", "platform"])
+@pytest.mark.parametrize("arrays", ["kept", "new", "wide"])
+def test_ticks_of_a_python_environment_are_compiled_but_for_its_step(case, arrays, monkeypatch):
+    loops = [loop_of(case), loop_of(case)]
+    for loop in loops:
+        name, _, _, settings = CASES[case]
+        loop.env = Python(name, (0, 1), SLOTS, **settings)
+        loop.env.arrays = arrays
+    slow, fast = by_ticks(loops[0], 228), loops[1]
+    monkeypatch.setattr(fast.algorithm, "act", acts := mock.Mock(side_effect=fast.algorithm.act))
+    writes = mock.Mock(side_effect=fast.memory.write)
+    monkeypatch.setattr(fast.memory, "write", writes)
+    for steps in (100, 101, 228):
+        fast.run(steps)
+        fast.algorithm.policy(torch.zeros_like(fast.obs))  # others may ask what it would do
+    assert states_equal(slow, fast)
+    assert fast.env.taken == 57
+    assert acts.call_count == 1  # the first
+    assert writes.call_count == {"kept": 1, "new": 55, "wide": 56}[arrays]
+
+
+class MasksComeLate(Countdown):
+    """In its second half of a thousand steps it says what is legal."""
+
+    def __init__(self):
+        self.action_space = gym.spaces.Discrete(3)
+        self.time = 0
+
+    def step(self, action):
+        self.time += 1
+        obs, reward, over, cut, info = super().step(action)
+        return obs, reward, over, cut, info | self.masks()
+
+    def reset(self, **given):
+        obs, info = super().reset(**given)
+        return obs, info | self.masks()
+
+    def masks(self):
+        return {"action_mask": np.array([1, 0, 1], dtype=np.int8)} if self.time > 30 else {}
+
+
+def test_masks_that_come_late_are_heeded():
+    slow, fast = (small_agent(env=MasksComeLate).loop for _ in range(2))
+    fast.run(400)
+    assert states_equal(by_ticks(slow, 400), fast)
+    late = fast.memory.arrays
+    assert fast.legal is not None
+    assert (late["action"][:, : fast.memory.size] != 1.0).all()
+
+
+def test_evaluation_and_new_weights_between_ticks_change_nothing():
+    slow, fast = (small_agent(env=Countdown) for _ in range(2))
+    by_ticks(slow.loop, 0)
+    for agent in (slow, fast):
+        for _ in range(3):
+            agent.learn(60, progress=False)
+            agent.evaluate(3)
+            agent.loop.load_state_dict(agent.loop.state_dict())
+    assert states_equal(slow.loop, fast.loop)
 
 
 @pytest.mark.parametrize("what", ["class", "object", "normalizer", "dqn", "masks"])
@@ -154,7 +227,7 @@ def test_a_step_that_is_refused_ends_the_run_as_a_tick_would(monkeypatch):
         loop.run(100)
     assert (loop.ticks, loop.env_steps, loop.memory.size) == (1, SLOTS, 1)
     assert not loop.in_episodes
-    loop.tick()
+    by_ticks(loop, 2 * SLOTS)
     assert loop.in_episodes
     assert loop.memory.arrays["truncated"][:, 0].all()  # cut off, where new episodes began
 
@@ -166,8 +239,9 @@ def test_environment_and_arrays_outlive_who_made_them():
     obs = loop.obs.clone()
     del loop
     gc.collect()
-    rollout.run(3, obs)
-    assert torch.isfinite(obs).all()
+    rollout.run(3)
+    assert torch.isfinite(rollout.obs).all()
+    assert not torch.equal(rollout.obs, obs)
 
 
 # --- watching -------------------------------------------------------------------------------------
