@@ -160,6 +160,25 @@ def test_ticks_of_a_python_environment_are_compiled_but_for_its_step(case, array
     assert writes.call_count == {"kept": 1, "new": 55, "wide": 56}[arrays]
 
 
+@pytest.mark.parametrize("case", ["joint", "qplex", "cart pole"])
+def test_acting_of_dqn_is_compiled(case, monkeypatch):
+    act_is_compiled(loop_of(case, algo="dqn"), loop_of(case, algo="dqn"), monkeypatch)
+
+
+@pytest.mark.parametrize("case", ["hybrid", "pendulum", "bins of some", "joint of bins"])
+def test_acting_of_sac_is_compiled(case, monkeypatch):
+    act_is_compiled(loop_of(case, algo="sac"), loop_of(case, algo="sac"), monkeypatch)
+
+
+def act_is_compiled(slow, fast, monkeypatch):
+    monkeypatch.setattr(fast.algorithm, "act", lambda *_: pytest.fail("not compiled"))
+    for steps in (20, 80):
+        fast.run(steps)
+        fast.algorithm.policy(torch.ones_like(fast.obs))
+    assert states_equal(by_ticks(slow, 80), fast)
+    assert fast.updates > 5
+
+
 class MasksComeLate(Countdown):
     """In its second half of a thousand steps it says what is legal."""
 

@@ -39,8 +39,6 @@ class Learner(Algorithm, ABC):
     """What is acted on, (P, 1, E, F)."""
     mask: Buffer | None
     """Which options are allowed there, (P, 1, E, total)."""
-    unit: Buffer | None = None
-    """What is done in training, (P, 1, E, heads), if the layout says what that means."""
     noise: Buffer | None
     """Uniform numbers that actions are drawn by, (P, 1, E, U); None: there are only greedy ones."""
 
@@ -64,10 +62,11 @@ class Learner(Algorithm, ABC):
     def _chosen(self, *, greedy: bool) -> Tensor:
         """What was chosen last, (P, E, H) in the order of the spec."""
 
-    def _record_acting(self) -> None:
+    def _record_acting(self, action: Buffer, layout: Layout | None = None) -> None:
         """Records how it acts, on the buffers of now, and counts what it learns and draws.
 
-        Temperatures are no parameters of a network, and are not counted.
+        Temperatures are no parameters of a network, and are not counted. What is done in training
+        is in `action`, as the layout has it.
         """
         stores = [x.store for name, x in self.optimizers.items() if name != "alpha"]
         self.num_parameters = sum(store.num_parameters for store in stores)  # targets only follow
@@ -75,11 +74,10 @@ class Learner(Algorithm, ABC):
         bodies = self._act_once, self._draw, self._greedy
         self._act, self._drawn, self._mode = (Recorded(x, self.layout.device) for x in bodies)
         self._acting: Acting | None = None
-        is_own = type(self).act is Learner.act
-        if self.unit is not None and self.unit.core is not None and is_own:
-            see = partial(self._see, legal=None)
-            given = self.layout, self.obs, self.unit, self._kept(), see, self._act_once
-            self._acting = Acting(*given, self.masked)
+        if type(self).act is Learner.act and action.core is not None:
+            see, masked = partial(self._see, legal=None), self.mask is not None
+            given = layout or self.layout, self.obs, action, self._kept(), see, self._act_once
+            self._acting = Acting(*given, masked)
 
     @property
     def alive(self) -> Tensor:

@@ -32,6 +32,7 @@ class Bridge:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._step: StepBatch | None = None
+        self._views: list[tuple[StepBatch, dict[str, Tensor]]] = []
         self._action: Tensor | None = None
         self._arrays: dict[str, NDArray[Any]] = {}
         self._there: dict[str, Tensor] = {}
@@ -61,9 +62,13 @@ class Bridge:
             here, there = self._staging
             there.copy_(here, non_blocking=True)
             return self._there
-        assert self._step is not None
-        present = {name: getattr(self._step, name) for name in _FIELDS}
-        return {name: torch.from_numpy(x) for name, x in present.items() if x is not None}
+        for step, tensors in self._views:  # most environments have one set of arrays, or two
+            if step is self._step:
+                return tensors
+        present = {name: getattr(self.step, name) for name in _FIELDS}
+        tensors = {name: torch.from_numpy(x) for name, x in present.items() if x is not None}
+        self._views = [(self.step, tensors), *self._views[:1]]
+        return tensors
 
     def send(self, action: Tensor) -> None:
         """Sends actions (P, E, H) to the environment."""

@@ -39,7 +39,7 @@ class CompiledTicks:
         acting: How the learner acts.
         obs: What to act on next, (P, E, O), always in the same place.
         binning: What the learner makes of Range heads.
-        memory: Where steps go; it has taken in one before.
+        memory: Where steps go, if it is a rollout; it has taken in one before.
         env: The environment, if it is compiled.
         parameters: How many numbers a member acts by, roughly.
     """
@@ -49,14 +49,16 @@ class CompiledTicks:
         acting: Acting,
         obs: Tensor,
         binning: Binning,
-        memory: Rollout,
+        memory: Rollout | None,
         env: Compiled | None,
         parameters: int,
     ) -> None:
-        self.acting, self.obs, self.env, self.arrays = acting, obs, env, memory.arrays
-        self.own = acting, obs, env, self.arrays
+        self.acting, self.obs, self.env = acting, obs, env
+        self._memory = Rollout(1) if memory is None else memory
+        self.arrays = self._memory.arrays
+        self.own = acting, obs, env, None if memory is None else self.arrays
         """What it is made for."""
-        self._memory, self._units = memory, binning.units()
+        self._units = binning.units()
         members, slots = obs.shape[:2]
         shape = members, slots, acting.layout.spec.num_heads
         self._action, self._heads = (np.zeros(shape, dtype=np.float32) for _ in range(2))
@@ -66,7 +68,7 @@ class CompiledTicks:
         self._told = torch.from_numpy(self._heads)
         self._cursor = Buffer(members, 1, 2)
         self._rows = self._cursor.longs.numpy()
-        self._returns = np.zeros((members, memory.length, slots), dtype=np.float32)
+        self._returns = np.zeros((members, self._memory.length, slots), dtype=np.float32)
         self._lengths = np.zeros(self._returns.shape, dtype=np.int32)
         self._is_long = parameters * slots >= WORTH_THREADS
         self._act, self._ticks = Recorded(self._act_once, "cpu"), Recorded(self._tick, "cpu")
@@ -79,13 +81,13 @@ class CompiledTicks:
         self._act()
         return self._told
 
-    def remember(self, acted: Acted | None, step: StepBatch) -> bool:
+    def remember(self, acted: Acted, step: StepBatch) -> bool:
         """Writes down what came of `act`, and takes in what to act on next.
 
         False, and nothing done, where it was not that which was done, where there are masks, and
         where arrays are of other types, or others at every step.
         """
-        if acted is not self.acted or step.legal is not None:
+        if acted is not self.acted or step.legal is not None or not self.arrays:
             return False
         known = [writing for batch, writing in self._writing if batch is step]
         if not known and len(self._writing) < _BATCHES:
@@ -182,19 +184,20 @@ def compiled_ticks(
 ) -> CompiledTicks | None:
     """Those that are known, or others if they are of other buffers; None where there can be none.
 
-    Memory is allocated by the first step, which is an ordinary tick. Where it has room for masks,
-    all steps are.
+    A rollout is allocated by the first step, which is an ordinary tick. Where it has room for
+    masks, all steps are. Of replay only acting is compiled.
     """
     acting = getattr(algorithm, "compiled_acting", lambda: None)()
-    if acting is None or obs is None or not isinstance(memory, Rollout) or not memory.arrays:
+    if acting is None or obs is None:
         return None
-    here = getattr(env, "compiled", None)
-    own = acting, obs, here, memory.arrays
+    rollout = memory if isinstance(memory, Rollout) else None
+    here = None if rollout is None else getattr(env, "compiled", None)
+    own = acting, obs, here, None if rollout is None else rollout.arrays
     if known is not None and all(x is y for x, y in zip(known.own, own, strict=True)):
         return known
-    if not memory.arrays.keys().isdisjoint(MASKS):
+    if rollout is not None and not (rollout.arrays and rollout.arrays.keys().isdisjoint(MASKS)):
         return None
-    return CompiledTicks(acting, obs, binning, memory, here, algorithm.num_parameters)
+    return CompiledTicks(acting, obs, binning, rollout, here, algorithm.num_parameters)
 
 
 def _rows(x: Buffer) -> NDArray[np.float32]:

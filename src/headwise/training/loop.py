@@ -91,8 +91,6 @@ class Loop:
         self._rollout: RolloutBatch | None = None
         self._bridge = Bridge(keys.device)
         self._compiled: CompiledTicks | None = None
-        self._seen: Tensor | None = None
-        self._acted: Acted | None = None
         self._quickest = float("inf")  # seconds that a step of the environment took so far
 
     def _capture(self) -> None:
@@ -324,7 +322,7 @@ class Loop:
         return batch if self.normaliser is None else self.normaliser.batch(batch)
 
     def _transition(self, fresh: dict[str, Tensor]) -> Transition:
-        assert self.obs is not None and self._seen is not None and self._acted is not None
+        assert self.obs is not None
         step = Transition(
             obs=self.obs,
             acted=self._acted,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headwise.algorithms.base import ReplayBatch
@@ -55,6 +56,7 @@ class Replay:
         self._store: Tensor = torch.zeros(0)
         self._places: dict[str, tuple[slice, tuple[int, ...]]] = {}
         self._tensors: dict[str, Tensor] = {}
+        self._arrays: dict[str, tuple[Tensor, NDArray[Any]]] = {}  # on the CPU: the same memory
         self._next: Tensor = torch.zeros(0)
         self._count: Tensor = torch.zeros(0)
         self._steps = 0
@@ -109,7 +111,7 @@ class Replay:
         self._even = self._even and whole
         if self._even:
             for name, x in parts.items():  # NumPy's way to write a row costs half of torch's
-                self._tensors[name].numpy()[:, self._steps % self.rows] = x.numpy()
+                self._array(name)[:, self._steps % self.rows] = x.numpy()
             self._next.fill_((self._steps + 1) % self.rows)
             self._count.fill_(min(self._steps + 1, self.rows))
             return
@@ -117,6 +119,12 @@ class Replay:
         written = step.valid.long()
         self._next.add_(written).remainder_(self.rows)  # in place: captured code reads it there
         self._count.add_(written).clamp_max_(self.rows)
+
+    def _array(self, name: str) -> NDArray[Any]:
+        tensor = self._tensors[name]
+        if self._arrays.get(name, (None,))[0] is not tensor:
+            self._arrays[name] = tensor, tensor.numpy()
+        return self._arrays[name][1]
 
     def _write_where_valid(self, parts: dict[str, Tensor], valid: Tensor) -> None:
         where = self._cursors()
@@ -306,12 +314,11 @@ class Replay:
 
     def _hold_masks(self, parts: dict[str, Tensor]) -> None:
         """Makes room for masks that come now and did not before, when everything was legal."""
-        ring, filled = tuple(self._store.shape[:3]), min(self._steps, self.rows)
         for name in MASKS:
             if name in parts and name not in self._tensors:
-                shape = (*ring, *parts[name].shape[2:])
+                shape = (*self._store.shape[:3], *parts[name].shape[2:])
                 self._tensors[name] = _zeros(shape, torch.bool, self._store.device)
-                self._tensors[name][:, :filled] = True
+                self._tensors[name][:, : min(self._steps, self.rows)] = True
 
     def _widen_for(self, parts: dict[str, Tensor]) -> None:
         """Keeps observations as numbers from now on, if these are no bytes."""

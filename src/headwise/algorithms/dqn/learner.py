@@ -102,7 +102,7 @@ class DQNLearner(Learner):
         if masked:
             options = self.exploration.heads.total
             self._heads_mask = self._scratch("heads mask", self.num_envs, options, gradient=False)
-        self._record_acting()
+        self._record_acting(self.exploration.action, self.exploration.heads)
         self._update = Recorded(self.gradient_step, layout.device)
 
     @property

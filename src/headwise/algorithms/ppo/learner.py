@@ -151,7 +151,6 @@ class PPOLearner(Learner):
         now = made(self.num_envs, widths.seen | widths.action)
         self.obs, self.mask = now["obs"], now.get("mask")
         self._drawn_now = [now[name] for name in ("raw", "unit", "log_prob")]
-        self.unit = now["unit"]
         self.extra = {name: widths.action[name] for name in ("raw", "log_prob")}
         self.rollout = made(self.num_rows, widths.rollout)
         self.batch = made(self.batch_size, widths.learned)
@@ -161,7 +160,7 @@ class PPOLearner(Learner):
         self._order = self._scratch("order", 1, epochs * self.num_rows)
         self._cursor = self._scratch("cursor", 1)
         self._evaluations: dict[int, Evaluation] = {}
-        self._record_acting()
+        self._record_acting(now["unit"])
         bodies, records = (self.begin, self.run_epoch, self.finish), self.offline is None
         recorded = [Recorded(body, device, records=records) for body in bodies]
         self._begin, self._epoch, self._finish = recorded

@@ -146,7 +146,7 @@ class SACLearner(Learner):
         self.mask = None
         if masked:
             self.mask = self._scratch("mask", self.num_envs, layout.total, gradient=False)
-        self._record_acting()
+        self._record_acting(self._acts.action)
         self._update = Recorded(self.gradient_step, layout.device)
 
     def _improvement(self) -> Pathwise:
