@@ -177,6 +177,7 @@ class Loop:
             taken = compiled.take_in(self.episodes, self.env_steps)
             self.ticks += taken
             self.env_steps += taken * self.env.num_slots
+        assert taken
         self.in_episodes = True
         self._learn_what_is_due()
         return True
