@@ -13,17 +13,17 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from headwise.report.store import RunRecord, read_store
-
 from headwise.csv_cells import csv_text
 from headwise.report.decoupler import last_third
+from headwise.report.runs import read_store
+from headwise.study.records import Record
 
 TARGET = Path(__file__).parents[1] / "results" / "variance_law.csv"
 TRAITS = ("preset", "algorithm", "factorization", "estimator", "seed")
 METRICS = ("variance_ratio", "weight_ratio")
 
 
-def as_csv(runs: Iterable[RunRecord]) -> str:
+def as_csv(runs: Iterable[Record]) -> str:
     """A row for each run with weights that are not all alike."""
     weighted = [run for run in runs if run.estimator in ("grad", "range")]
     rows: list[list[object]] = [[*TRAITS, *METRICS, "engine", "run"]]

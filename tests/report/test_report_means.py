@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import synthetic
-from headwise.report.store import read_store
 
 from headwise.errors import ConfigError
 from headwise.report.cells import Band
 from headwise.report.figures.curves import curve_figures
 from headwise.report.means import MeanCurve, read_means
+from headwise.report.runs import read_store
 from headwise.report.sweep import sweeps_of
 from headwise.report.write import write_report
 from headwise.study.measures import NUM_POINTS
