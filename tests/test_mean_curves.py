@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwise.study.archive import read_archive
+from headwise.report import read_store
 from headwise.study.measures import NUM_POINTS
 
 ROOT = Path(__file__).parents[1]
@@ -51,11 +51,9 @@ def lines():
 def runs():
     """The runs of the sweep by cell: steps, and whether the curve is stored."""
     found = {}
-    for run, files in read_archive(ROOT / "results" / "paper.parquet").runs:
-        config = run.to_json()
-        cell = (config["labels"]["environment"], config["view"], config["algorithm"],
-                config["factorization"])  # fmt: skip
-        found.setdefault(cell, []).append((config["steps"], "curve.json" in files))
+    for run in read_store(ROOT / "results" / "paper.parquet").runs:
+        cell = run.task, run.view, run.algorithm, run.factorization
+        found.setdefault(cell, []).append((run.steps, np.isfinite(run.curve()).any()))
     return found
 
 
