@@ -126,6 +126,8 @@ class Watch:
 
     def due(self) -> float:
         """The steps by which something is due, at the latest."""
+        if self.interrupted:
+            return 0.0
         return min(self._next_log, math.inf if self._saver is None else self._saver.next_step)
 
     def __call__(self, loop: Loop) -> bool:
