@@ -20,7 +20,7 @@ class Timed:
     def env_steps(self):
         return 4 * self.ticks
 
-    def tick(self):
+    def go_on(self):
         self.ticks += 1
         self.clock.now += 1.0
         if self.ticks % self.every == 0:
