@@ -143,7 +143,14 @@ void bind_structures(nb::module_& m) {
               program.run(times, threads);
             }
           },
-          "times"_a, "threads"_a);
+          "times"_a, "threads"_a)
+      .def(
+          "run_member",
+          [](Program& program, int member) {
+            if (recording == &program) throw Fault("a program that is recording cannot run");
+            program.run_member(member);
+          },
+          "member"_a);
   m.def("emit_python", [](nb::callable step) {
     if (recording != nullptr) recording->add({0, nullptr, [step] { step(); }, true});
   });

@@ -67,6 +67,17 @@ class Program {
     }
   }
 
+  // Runs everything once for one member; the others stay as they are.
+  void run_member(int member) {
+    for (const Step& step : steps_) {
+      if (step.of_all) {
+        step.of_all();
+      } else if (member < step.members) {
+        step.of_member(member);
+      }
+    }
+  }
+
  private:
   template <class F>
   void for_members(int threads, const F& member) {

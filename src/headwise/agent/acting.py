@@ -16,11 +16,16 @@ logger = logging.getLogger("headwise")
 
 
 class Acting:
-    """Counts draws, so that the same calls give the same actions, and reminds of masks once."""
+    """Counts draws, so that the same calls give the same actions, and reminds of masks once.
+
+    What acts is kept from one call to the next. It holds nothing of what was learned, so that
+    learning on makes nothing of it wrong; a learner made anew has one of its own.
+    """
 
     def __init__(self) -> None:
         self._draws = 0
         self._reminded = False
+        self._player: Player | None = None
 
     def act(
         self,
@@ -61,4 +66,6 @@ class Acting:
             )
         draw = None if deterministic else self._draws
         self._draws += not deterministic
-        return face.act(Player(loop).act_alone(rows, member, legal, draw), batched=batched)
+        if self._player is None or self._player.loop is not loop:
+            self._player = Player(loop)
+        return face.act(self._player.act_alone(rows, member, legal, draw), batched=batched)

@@ -100,6 +100,7 @@ class Agent:
         if "scores" in parts.state:
             self._scores = parts.state["scores"]["scores"].cpu().numpy()
         self._acting = Acting()
+        self._best: tuple[Any, int] = (None, 0)  # who it was, and when
         self._was_loaded = self._has_learned = self._has_room = False
         self._loop: Loop = self.plan.loop(self._env)
 
@@ -253,7 +254,13 @@ class Agent:
         return shares if shares is None or batched else shares[0]
 
     def _who(self, member: int | None) -> int:
-        return self.best_member if member is None else checked_member(member, len(self.seeds))
+        if member is not None:
+            return checked_member(member, len(self.seeds))
+        loop, scores = self._loop, self._scores
+        now = id(loop), loop.ticks, loop.updates, None if scores is None else scores.tobytes()
+        if now != self._best[0]:
+            self._best = now, self.best_member
+        return self._best[1]
 
     @known_keywords
     def evaluate(

@@ -176,9 +176,16 @@ class Algorithm(Protocol):
         return None
 
     def policy(
-        self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
+        self,
+        obs: Tensor,
+        uniform: Tensor | None = None,
+        legal: Tensor | None = None,
+        member: int | None = None,
     ) -> Tensor:
-        """Actions (P, B, H) of the policy learned: greedy ones, or drawn if uniforms are given."""
+        """Actions (P, B, H) of the policy learned: greedy ones, or drawn if uniforms are given.
+
+        With a `member` only that one acts, and P is 1 in all tensors.
+        """
 
     def update(self, batch: Any) -> LazyMetrics:
         """One update from a batch of the kind that the plan asks for."""

@@ -96,27 +96,48 @@ class Learner(Algorithm, ABC):
 
     @torch.no_grad()
     def policy(
-        self, obs: Tensor, uniform: Tensor | None = None, legal: Tensor | None = None
+        self,
+        obs: Tensor,
+        uniform: Tensor | None = None,
+        legal: Tensor | None = None,
+        member: int | None = None,
     ) -> Tensor:
-        """The greedy actions (P, B, H), or actions drawn by uniform numbers (P, B, U)."""
+        """The greedy actions (P, B, H), or actions drawn by uniform numbers (P, B, U).
+
+        With a `member` only that one acts, and P is 1 in all of them.
+        """
         if Trace.now is not None:
             return self._policy(obs, uniform, legal)
         parts = (slice(at, at + self.num_envs) for at in range(0, obs.shape[1], self.num_envs))
         found = [
-            self._policy(obs[:, at], *(x if x is None else x[:, at] for x in (uniform, legal)))
+            self._policy(
+                obs[:, at], *(x if x is None else x[:, at] for x in (uniform, legal)), member
+            )
             for at in parts
         ]
-        return torch.cat(found, dim=-2)
+        return found[0] if len(found) == 1 else torch.cat(found, dim=-2)
 
-    def _policy(self, obs: Tensor, uniform: Tensor | None, legal: Tensor | None) -> Tensor:
-        self._see(obs, legal)
-        if uniform is None or self.noise is None:
-            self._mode()
-        else:
+    def _policy(
+        self,
+        obs: Tensor,
+        uniform: Tensor | None,
+        legal: Tensor | None,
+        member: int | None = None,
+    ) -> Tensor:
+        self._see(obs, legal)  # a lone member's observations are shown to all
+        recorded = self._mode
+        if uniform is not None and self.noise is not None:
             put(self.noise, uniform)
-            self._drawn()
-        chosen = self._chosen(greedy=uniform is None or self.noise is None)
-        return chosen if Trace.now is not None else chosen[:, : obs.shape[1]].clone()
+            recorded = self._drawn
+        if member is None:
+            recorded()
+        else:
+            recorded.of_member(member)
+        chosen = self._chosen(greedy=recorded is self._mode)
+        if Trace.now is not None:
+            return chosen
+        who = slice(None) if member is None else slice(member, member + 1)
+        return chosen[who, : obs.shape[1]].clone()
 
     def _see(self, obs: Tensor, legal: Tensor | None) -> None:
         self._make_room_for(legal)

@@ -58,17 +58,33 @@ class Recorded:
             for _ in range(times):
                 self._body()
 
+    def of_member(self, member: int) -> None:
+        """Does it once for a member; what the others have is then what it was, or done too."""
+        if not self._on_cpu or Trace.now is not None:
+            self()
+        elif not self._is_recorded():
+            self._record()
+        else:
+            assert self._program is not None
+            self._program.run_member(member)
+
     def _by_program(self, times: int, threads: int) -> None:
-        rounds = rounds_products()
-        if times > 0 and (self._program is None or self._rounds is not rounds):
-            self._rounds = rounds
-            program = core.Program()
-            with program:
-                self._body()
-            self._program = program
+        if times > 0 and not self._is_recorded():
+            self._record()
             times -= 1
         if times > 0 and self._program is not None:
             self._program.run(times, threads)
+
+    def _is_recorded(self) -> bool:
+        return self._program is not None and self._rounds is rounds_products()
+
+    def _record(self) -> None:
+        """Does it once, and keeps how."""
+        self._rounds = rounds_products()
+        program = core.Program()
+        with program:
+            self._body()
+        self._program = program
 
 
 class Graphs(Generic[T]):

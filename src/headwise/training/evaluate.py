@@ -208,10 +208,10 @@ class Player:
     """What a loop's learner does when it only plays: no exploring, no learning, no updating."""
 
     def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._legal_options = LegalOptions(loop.env.spec, loop.binning.spec, loop.keys.device)
+        self._alone: dict[int, Keys] = {}
 
-    @torch.no_grad()
     def act(
         self,
         obs: NDArray[np.float32],
@@ -225,21 +225,7 @@ class Player:
             legal: Which options are legal, (P, B, H, K); None means all.
             draw: The number of the draw, for actions drawn from the policy; None for the best ones.
         """
-        loop = self._loop
-        device = loop.keys.device
-        seen = torch.from_numpy(np.array(obs, dtype=np.float32)).to(device)
-        if loop.normaliser is not None:
-            seen = loop.normaliser.obs(seen, update=False)
-        mask = None
-        if legal is not None:
-            mask = self._legal_options(torch.from_numpy(np.array(legal)).to(device))
-        uniform = None
-        numbers = loop.algorithm.num_uniforms
-        if draw is not None and numbers:
-            uniform = loop.keys.uniform(Stream.EVALUATE, draw, (seen.shape[-2], numbers))
-        action = loop.binning.to_env(loop.algorithm.policy(seen, uniform, mask))
-        played: NDArray[np.float32] = action.nan_to_num(0.0).cpu().numpy()
-        return played
+        return self._act(obs, legal, draw, None)
 
     def act_alone(
         self,
@@ -248,12 +234,42 @@ class Player:
         legal: NDArray[np.bool_] | None = None,
         draw: int | None = None,
     ) -> NDArray[np.float32]:
-        """Actions (B, H) of one member for observations (B, O)."""
-        members = self._loop.keys.num_members
-        everyone = np.broadcast_to(obs, (members, *obs.shape))
-        masks = None if legal is None else np.broadcast_to(legal, (members, *legal.shape))
-        alone: NDArray[np.float32] = self.act(everyone, masks, draw)[member]
+        """Actions (B, H) of one member for observations (B, O); they are those of `act`."""
+        alone: NDArray[np.float32] = self._act(
+            obs[None], None if legal is None else legal[None], draw, member
+        )[0]
         return alone
+
+    @torch.no_grad()
+    def _act(
+        self,
+        obs: NDArray[np.float32],
+        legal: NDArray[np.bool_] | None,
+        draw: int | None,
+        member: int | None,
+    ) -> NDArray[np.float32]:
+        loop = self.loop
+        device = loop.keys.device
+        seen = torch.from_numpy(np.array(obs, dtype=np.float32)).to(device)
+        if loop.normaliser is not None:
+            seen = loop.normaliser.obs(seen, update=False, member=member)
+        mask = None
+        if legal is not None:
+            mask = self._legal_options(torch.from_numpy(np.array(legal)).to(device))
+        uniform = None
+        numbers = loop.algorithm.num_uniforms
+        if draw is not None and numbers:
+            keys = loop.keys if member is None else self._keys_of(member)
+            uniform = keys.uniform(Stream.EVALUATE, draw, (seen.shape[-2], numbers))
+        action = loop.binning.to_env(loop.algorithm.policy(seen, uniform, mask, member))
+        played: NDArray[np.float32] = action.nan_to_num(0.0).cpu().numpy()
+        return played
+
+    def _keys_of(self, member: int) -> Keys:
+        if member not in self._alone:
+            keys = self.loop.keys
+            self._alone[member] = Keys([keys.seeds[member]], keys.device)
+        return self._alone[member]
 
 
 def evaluation_seeds(keys: Keys, number: int) -> list[int]:

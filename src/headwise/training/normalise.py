@@ -68,19 +68,22 @@ class Normaliser:
         """What rewards are divided by, float64 (P, 1), or a one."""
         return self._zero() + 1.0 if self._returns is None else _deviation(self._returns)
 
-    def obs(self, obs: Tensor, update: bool) -> Tensor:
+    def obs(self, obs: Tensor, update: bool, member: int | None = None) -> Tensor:
         """Observations (P, ..., O), normalised.
 
         Args:
             obs: Observations as the environment gave them.
             update: Whether they count; not in evaluation, and not when they have counted already.
                 Observations that count are (P, B, O).
+            member: Whose they are, (1, ..., O); None: everyone has some.
         """
         if self._obs is None:
             return obs
         if update:
             self._obs.update(obs)
         mean, deviation = self._obs.mean, _deviation(self._obs)
+        if member is not None:
+            mean, deviation = mean[member : member + 1], deviation[member : member + 1]
         while mean.dim() < obs.dim():
             mean, deviation = mean.unsqueeze(-2), deviation.unsqueeze(-2)
         return self._clipped((obs - mean) / deviation)
