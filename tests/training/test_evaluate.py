@@ -1,5 +1,6 @@
 import itertools
 import re
+from contextlib import closing
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -11,7 +12,7 @@ from small_agents import Countdown, small_agent, states_equal
 import headwise as hw
 from headwise.errors import ConfigError
 from headwise.training import evaluate as module
-from headwise.training.evaluate import fresh_seeds
+from headwise.training.evaluate import evaluate_loop, fresh_seeds
 
 
 def evaluation(returns, seeds=None):
@@ -193,3 +194,37 @@ def test_bad_numbers_of_episodes(episodes):
         episodes = np.nan
     with pytest.raises(hw.ConfigError, match="episodes"):
         agent.evaluate(episodes)
+
+
+class Counted(Countdown):
+    """Counts the steps of all of its kind."""
+
+    steps = 0
+
+    def step(self, action):
+        Counted.steps += 1
+        return super().step(action)
+
+
+@pytest.mark.parametrize("episodes", [1, 3, 4, 9])
+def test_only_copies_with_episodes_to_play_are_stepped(monkeypatch, episodes):
+    agent = hw.Agent("ppo", Counted, num_envs=4, seeds=2, hidden=(8,), rollout=16)
+    monkeypatch.setattr(Counted, "steps", 0)
+    found = agent.evaluate(episodes)
+    assert Counted.steps == found.lengths.sum()
+    # They are those that all copies play, where nobody can be let alone.
+    monkeypatch.setattr(module, "Restable", type(None))
+    monkeypatch.setattr(Counted, "steps", 0)
+    with closing(agent.world.vec(module.evaluation_seeds(agent.loop.keys, 0), 4)) as env:
+        again = evaluate_loop(agent.loop, env, episodes)
+    assert Counted.steps % 8 == 0
+    assert Counted.steps > found.lengths.sum()
+    np.testing.assert_array_equal(found.returns, again.returns)
+
+
+def test_an_only_environment_is_stepped_as_a_whole_again_after_an_evaluation(monkeypatch):
+    agent = hw.Agent("ppo", Counted(), hidden=(8,), rollout=16)
+    agent.evaluate(3)
+    monkeypatch.setattr(Counted, "steps", 0)
+    agent.learn(40, progress=False)
+    assert Counted.steps == 40

@@ -290,7 +290,7 @@ class Agent:
         loop, seeds = self._loop, evaluation_seeds(self._loop.keys, number)
         with (
             training_threads(len(self.seeds), loop.keys.device),
-            stage(self.world, loop, seeds) as env,
+            stage(self.world, loop, seeds, episodes) as env,
         ):
             found = evaluate_loop(
                 loop, env, episodes, deterministic=deterministic, max_steps=max_steps

@@ -13,7 +13,7 @@ from headwise.training.loop import Loop
 
 
 @contextmanager
-def stage(world: World, loop: Loop, seeds: Sequence[int]) -> Iterator[VecEnv]:
+def stage(world: World, loop: Loop, seeds: Sequence[int], episodes: int) -> Iterator[VecEnv]:
     """An environment to play in, whose episodes follow from the seeds.
 
     If there is no second one, it is that of training, which then goes on with new episodes.
@@ -22,10 +22,11 @@ def stage(world: World, loop: Loop, seeds: Sequence[int]) -> Iterator[VecEnv]:
         world: What makes one.
         loop: The training, whose environment may have to do.
         seeds: One for each member.
+        episodes: Those that each member is to play: with fewer, fewer slots are made.
     """
     slots = loop.env.num_slots
     if not world.is_alone(len(seeds), slots):
-        with closing(world.vec(seeds, slots)) as env:
+        with closing(world.vec(seeds, min(slots, episodes))) as env:
             yield env
         return
     only = loop.env

@@ -169,6 +169,14 @@ class Compiled(NamedTuple):
 
 
 @runtime_checkable
+class Restable(Protocol):
+    """An environment whose slots need not all be stepped."""
+
+    def rest(self, slots: NDArray[np.bool_]) -> None:
+        """Lets slots (P, E) alone from now on, and goes on with all others."""
+
+
+@runtime_checkable
 class Reseedable(Protocol):
     """An environment that can begin anew by other seeds, where there is no making a second one."""
 

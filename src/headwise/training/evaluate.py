@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from headwise.averages import interquartile_mean, iqm_interval
 from headwise.checks import checked_count
-from headwise.envs.types import LostEpisodesError, StepBatch, VecEnv
+from headwise.envs.types import LostEpisodesError, Restable, StepBatch, VecEnv
 from headwise.errors import ConfigError
 from headwise.population import Keys, Stream
 from headwise.training.legal import LegalOptions
@@ -114,22 +114,28 @@ def evaluate_loop(
     tally = _Tally(quota, env.num_members, max_steps)
     player, tick = Player(loop), 0
     began = said = time.monotonic()
-    while not tally.done:
-        if tally.is_waiting:
-            obs, legal = env.reset(), env.first_legal
-            tally.begin()
-        try:
-            step = env.step(player.act(obs, legal, None if deterministic else tick))
-        except LostEpisodesError:  # those that were under way count for nothing
-            obs, legal = env.reset(), env.first_legal
-            tally.begin()
-            continue
-        obs, legal = step.obs, step.legal
-        tally.add(step)
-        tick += 1
-        if (now := time.monotonic()) - said >= LINE_SECONDS:
-            said = now
-            logger.warning("The evaluation goes on after %.0f s: %s", now - began, tally.so_far())
+    rest = env.rest if isinstance(env, Restable) else lambda slots: None
+    try:
+        while not tally.done:
+            if tally.is_waiting:
+                obs, legal = env.reset(), env.first_legal
+                tally.begin()
+                rest(tally.rests)
+            try:
+                step = env.step(player.act(obs, legal, None if deterministic else tick))
+            except LostEpisodesError:  # those that were under way count for nothing
+                tally.lose()
+                continue
+            obs, legal = step.obs, step.legal
+            if tally.add(step):
+                rest(tally.rests)
+            tick += 1
+            if (now := time.monotonic()) - said >= LINE_SECONDS:
+                said = now
+                told = tally.so_far()
+                logger.warning("The evaluation goes on after %.0f s: %s", now - began, told)
+    finally:
+        rest(np.zeros_like(tally.rests))
     return Evaluation(loop.keys.seeds, np.array(tally.returns), np.array(tally.lengths))
 
 
@@ -163,15 +169,24 @@ class _Tally:
     @property
     def is_waiting(self) -> bool:
         """Whether nothing goes on before the environment is reset."""
-        return bool((self._waits | (self._count >= self._quota)).all())
+        return bool(self.rests.all())
+
+    def lose(self) -> None:
+        """Nothing of what was under way can go on."""
+        self._waits[...] = True
 
     def begin(self) -> None:
         """Every slot begins an episode."""
         self._return[...] = self._length[...] = 0
         self._waits[...] = False
 
-    def add(self, step: StepBatch) -> None:
-        """Takes note of what ended in a step."""
+    @property
+    def rests(self) -> NDArray[np.bool_]:
+        """Which slots have no episode to play, (P, E)."""
+        return self._waits | (self._count >= self._quota)
+
+    def add(self, step: StepBatch) -> bool:
+        """Takes note of what ended in a step, and says whether anything did."""
         self._return += np.where(step.valid, step.reward, 0.0)
         self._length += step.valid
         ended = (step.terminated | step.truncated) & step.valid
@@ -187,6 +202,7 @@ class _Tally:
         self._waits |= cut
         self._return[ended] = 0.0
         self._length[ended] = 0
+        return bool(counts.any())
 
     def so_far(self) -> str:
         """How many episodes have ended, and whether one may never end, in a sentence."""

@@ -151,6 +151,12 @@ class ForeignVecEnv:
                 ) from error
         return self._batch_of(steps)
 
+    def rest(self, slots: NDArray[np.bool_]) -> None:
+        """Lets slots (P, E) alone that nobody looks at, where they are stepped one by one."""
+        vector = self.adapters[0].vector
+        if isinstance(vector, SyncEnvs):
+            vector.rest(slots.ravel())
+
     # --- from Steps to a batch: the only place where observations become vectors ----------------
 
     def _batch_of(self, steps: Sequence[Step]) -> StepBatch:

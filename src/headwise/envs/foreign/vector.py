@@ -49,6 +49,7 @@ class SyncEnvs(SyncVectorEnv):
         """The rewards of the last step as environments gave them."""
         self._codec, self._where = codec, where
         self._asks = [_asks(env, codec) for env in self.envs]
+        self._stepped = list(enumerate(self.envs))
         self._places = list(_places(self.single_observation_space, self._observations, ()))
 
     def reset(
@@ -71,14 +72,14 @@ class SyncEnvs(SyncVectorEnv):
 
     def step(self, actions: Any) -> Stepped:
         """One step of every environment; those whose episode ends begin the next."""
-        rewards: list[Any] = []
+        rewards: list[Any] = [0.0] * self.num_envs
         over: dict[int, tuple[bool, bool]] = {}
         masks: dict[int, Any] = {}
         final: dict[int, tuple[Any, Any]] = {}
         rows, asks = self._env_obs, self._asks
         singles = self._codec.actions.unstack(actions, self.num_envs)
-        for slot, (env, action) in enumerate(zip(self.envs, singles, strict=True)):
-            result = env.step(action)
+        for slot, env in self._stepped:
+            result = env.step(singles[slot])
             try:
                 obs, reward, terminated, truncated, info = result
             except (TypeError, ValueError):
@@ -93,11 +94,15 @@ class SyncEnvs(SyncVectorEnv):
                     obs, told = self._begun(slot, env, env.reset())
                     masks |= told
             rows[slot] = obs
-            rewards.append(reward)
+            rewards[slot] = reward
         self.rewards = rewards
         self._gather()
         infos = _infos(self.num_envs, masks, final) if masks or final else {}
         return self._observations, _array(rewards), *_flags(self.num_envs, over), infos
+
+    def rest(self, slots: NDArray[np.bool_]) -> None:
+        """Lets those environments (N,) alone from now on: they stay as they are, and earn 0."""
+        self._stepped = [(i, env) for i, env in enumerate(self.envs) if not slots[i]]
 
     def _begun(self, slot: int, env: gym.Env[Any, Any], result: Any) -> tuple[Any, dict[int, Any]]:
         """The observation of a reset and its mask."""
