@@ -192,4 +192,4 @@ def test_an_agent_takes_numbers_of_numpy_wherever_it_takes_numbers():
     agent.learn(np.int64(8), progress=False, log_every=np.int32(8))
     agent.evaluate(np.int64(2), seed=np.int64(1))
     assert json.dumps(agent.plan.to_json())
-    assert hw.StopOnScore(np.float32(2), episodes=np.int64(5)) == hw.StopOnScore(2.0, episodes=5)
+    assert hw.StopOnReturn(np.float32(2), episodes=np.int64(5)) == hw.StopOnReturn(2.0, episodes=5)

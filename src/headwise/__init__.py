@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headwise.factorizations.shared import Shared
     from headwise.factorizations.vdn import VDN
     from headwise.study import Cell, Environment, Study
-    from headwise.training.callbacks import StopOnScore
+    from headwise.training.callbacks import StopOnReturn
     from headwise.training.evaluate import Evaluation
     from headwise.training.report import Report
     from headwise.training.sinks import (
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         TensorBoardSink,
         WandbSink,
     )
+    from headwise.training.watch import RunCallback
 
 __version__ = "0.1.0"
 ENGINE = 2
@@ -71,7 +72,7 @@ _LATE = {
     "headwise.factorizations.shared": ("Shared",),
     "headwise.factorizations.vdn": ("VDN",),
     "headwise.study": ("Cell", "Environment", "Study"),
-    "headwise.training.callbacks": ("StopOnScore",),
+    "headwise.training.callbacks": ("StopOnReturn",),
     "headwise.training.evaluate": ("Evaluation",),
     "headwise.training.report": ("Report",),
     "headwise.training.sinks": (
@@ -83,11 +84,21 @@ _LATE = {
         "TensorBoardSink",
         "WandbSink",
     ),
+    "headwise.training.watch": ("RunCallback",),
 }
 """What needs torch, by its home, and is imported when it is asked for."""
 
 
+_RENAMED = {"StopOnScore": "StopOnReturn"}
+"""Old names, which go with the next release."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        import warnings
+
+        warnings.warn(f"{name} is called {_RENAMED[name]} now", DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
     for home, names in _LATE.items():
         if name in names:
             import importlib
@@ -133,10 +144,11 @@ __all__ = [
     "ParquetSink",
     "Range",
     "Report",
+    "RunCallback",
     "Shared",
     "Sink",
     "SpaceError",
-    "StopOnScore",
+    "StopOnReturn",
     "StoreError",
     "Study",
     "TensorBoardSink",

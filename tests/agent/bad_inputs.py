@@ -243,8 +243,8 @@ def call_cases():
             lambda _, w=what: trained().learn(8, progress=False, sinks=w),
         )
     for score in ("high", float("nan"), None):
-        yield Bad("calls", f"StopOnScore({score!r})", lambda _, s=score: hw.StopOnScore(s))
-    yield Bad("calls", "StopOnScore of some", lambda _: hw.StopOnScore(1.0, "some"))
+        yield Bad("calls", f"StopOnReturn({score!r})", lambda _, s=score: hw.StopOnReturn(s))
+    yield Bad("calls", "StopOnReturn of some", lambda _: hw.StopOnReturn(1.0, "some"))
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_a_checkpoint_without_a_length_needs_one(tmp_path, capsys):
 
 
 def pressed(times):
-    """A `StopOnScore` in whose stead somebody presses Ctrl-C, so many times."""
+    """A `StopOnReturn` in whose stead somebody presses Ctrl-C, so many times."""
 
     class Pressed:
         def __init__(self, score):
@@ -89,7 +89,7 @@ STOP = "--steps 4000 --stop-at 1 --rollout 500 --epochs 1"
 
 
 def test_control_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("headwise.cli.train.StopOnScore", pressed(1))
+    monkeypatch.setattr("headwise.cli.train.StopOnReturn", pressed(1))
     folder = tmp_path / "a run"
     assert train(folder, *STOP.split(), "--log", "csv", "jsonl") == 130
     words = f"--resume {shlex.quote(str(folder))} --stop-at 1 --log csv jsonl --no-progress"
@@ -104,7 +104,7 @@ def test_control_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
 
 
 def test_control_c_twice_says_what_the_checkpoint_has(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("headwise.cli.train.StopOnScore", pressed(2))
+    monkeypatch.setattr("headwise.cli.train.StopOnReturn", pressed(2))
     assert train(tmp_path / "x", *STOP.split()) == 130
     said = capsys.readouterr().err
     assert "stopped at 1,000 steps, without time to save: the checkpoint has 0" in said
@@ -122,7 +122,7 @@ def test_control_c_before_anything_is_saved(tmp_path, monkeypatch, capsys):
 
 
 def test_the_hint_of_a_longer_run_repeats_its_length(run, monkeypatch, capsys):
-    monkeypatch.setattr("headwise.cli.train.StopOnScore", pressed(1))
+    monkeypatch.setattr("headwise.cli.train.StopOnReturn", pressed(1))
     assert resume(run, "--steps", "4000", "--stop-at", "1") == 130
     assert f"--resume {shlex.quote(str(run))} --steps 4000 --stop-at 1" in capsys.readouterr().err
     assert 64 < steps_in(run) < 4000
@@ -130,7 +130,7 @@ def test_the_hint_of_a_longer_run_repeats_its_length(run, monkeypatch, capsys):
 
 def test_a_longer_run_that_was_killed_goes_on_to_its_length(run, monkeypatch):
     """Also if nobody repeats it: the checkpoint knows what it was to become."""
-    monkeypatch.setattr("headwise.cli.train.StopOnScore", pressed(1))
+    monkeypatch.setattr("headwise.cli.train.StopOnReturn", pressed(1))
     assert resume(run, "--steps", "4000", "--stop-at", "1") == 130
     monkeypatch.undo()
     assert resume(run) == 0

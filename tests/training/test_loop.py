@@ -132,13 +132,13 @@ def test_early_stop_on_a_score():
     agent.learn(
         4000,
         progress=False,
-        callbacks=[reports.append, hw.StopOnScore(-100.0, episodes=20)],
+        callbacks=[reports.append, hw.StopOnReturn(-100.0, episodes=20)],
         log_every=20,
     )
     assert [r.step for r in reports] == list(range(20, agent.steps + 1, 20))
     assert min(map(len, reports[-1].last_returns)) >= 20 > min(map(len, reports[-2].last_returns))
     before = agent.steps
-    agent.learn(400, progress=False, callbacks=[hw.StopOnScore(1e9)], log_every=100)
+    agent.learn(400, progress=False, callbacks=[hw.StopOnReturn(1e9)], log_every=100)
     assert agent.steps == before + 400
 
 
@@ -158,17 +158,17 @@ def test_who_must_reach_the_score():
         (4.0, "all", [False, True, False], True),  # the diverged are not waited for
         (4.0, "all", [False, False, False], True),  # nobody is left
     ):
-        assert hw.StopOnScore(score, members)(told(alive, last)) == stops
+        assert hw.StopOnReturn(score, members)(told(alive, last)) == stops
 
 
 def test_a_few_lucky_episodes_are_no_score():
     alive = [True, True, True]
-    assert not hw.StopOnScore(4.0)(told(alive, [[5.0] * 99] * 3))
-    assert hw.StopOnScore(4.0)(told(alive, [[5.0] * 100] * 3))
-    assert hw.StopOnScore(4.0, episodes=2)(told(alive, [[0.0, 5.0, 5.0]] * 3))
+    assert not hw.StopOnReturn(4.0)(told(alive, [[5.0] * 99] * 3))
+    assert hw.StopOnReturn(4.0)(told(alive, [[5.0] * 100] * 3))
+    assert hw.StopOnReturn(4.0, episodes=2)(told(alive, [[0.0, 5.0, 5.0]] * 3))
     for episodes in (0, 1001, 2.5, True):
         with pytest.raises(hw.ConfigError, match="episodes must be a count"):
-            hw.StopOnScore(4.0, episodes=episodes)
+            hw.StopOnReturn(4.0, episodes=episodes)
 
 
 def test_a_diverged_member_is_reported_once_and_the_others_go_on(caplog):
@@ -232,10 +232,10 @@ def test_sinks_and_callbacks_do_not_change_the_run(tmp_path):
 
 
 def test_tensors_are_fetched_only_when_someone_wants_them(monkeypatch):
-    from headwise.training import callbacks
+    from headwise.training import watch
 
     made = []
-    real = callbacks.make_report
-    monkeypatch.setattr(callbacks, "make_report", lambda *a: made.append(1) or real(*a))
+    real = watch.make_report
+    monkeypatch.setattr(watch, "make_report", lambda *a: made.append(1) or real(*a))
     small_agent().learn(400, progress=False, log_every=100)
     assert len(made) == 4

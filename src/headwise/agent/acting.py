@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from headwise.agent.face import Face
 from headwise.agent.tensors import without_tensors
 from headwise.agent.unpacking import refuse_a_state
 from headwise.checks import checked_switch
-from headwise.training.evaluate import Player
+from headwise.training.evaluate import FloatArray, Player
 from headwise.training.loop import Loop
 
 logger = logging.getLogger("headwise")
@@ -26,6 +27,14 @@ class Acting:
         self._draws = 0
         self._reminded = False
         self._player: Player | None = None
+        self._best: tuple[object, int] = (None, 0)
+
+    def best(self, loop: Loop, scores: FloatArray | None, find: Callable[[], int]) -> int:
+        """The best member, who is looked for when something was learned or measured since."""
+        now = loop.ticks, loop.updates, None if scores is None else scores.tobytes()
+        if now != self._best[0]:
+            self._best = now, find()
+        return self._best[1]
 
     def act(
         self,

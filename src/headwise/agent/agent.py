@@ -18,6 +18,7 @@ from headwise.agent.learning import check_ready, train
 from headwise.agent.loading import lent, load_changed, load_with_env, placed
 from headwise.agent.place import chosen_device
 from headwise.agent.plan import Plan, checked_member
+from headwise.agent.scheduled import EPISODES, scheduled
 from headwise.agent.ship import export_member
 from headwise.agent.stage import stage
 from headwise.agent.storage import Parts, load_state, member_state, save_parts
@@ -29,10 +30,9 @@ from headwise.factorizations import Factorization
 from headwise.registry import known_keywords
 from headwise.training.callbacks import Callback
 from headwise.training.device import AUTO
-from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop, evaluation_seeds
+from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop
 from headwise.training.loop import Loop
 from headwise.training.sinks.base import Sink
-from headwise.training.threads import training_threads
 
 
 class Agent:
@@ -97,10 +97,9 @@ class Agent:
         self._env = env
         self._gives_masks, self._steps_before = parts.gives_masks, parts.steps_before
         self._scores: FloatArray | None = None  # of the last evaluation
-        if "scores" in parts.state:
-            self._scores = parts.state["scores"]["scores"].cpu().numpy()
+        if (scores := parts.state.get("scores")) is not None:
+            self._scores = scores["scores"].cpu().numpy()
         self._acting = Acting()
-        self._best: tuple[Any, int] = (None, 0)  # who it was, and when
         self._was_loaded = self._has_learned = self._has_room = False
         self._loop: Loop = self.plan.loop(self._env)
 
@@ -157,6 +156,8 @@ class Agent:
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         log_every: int | None = None,
+        eval_every: int | None = None,
+        eval_episodes: int = EPISODES,
     ) -> Agent:
         """Trains every member for so many more environment steps; called again, it goes on.
 
@@ -168,23 +169,31 @@ class Agent:
             steps: Environment steps of each member. The first call also sets what schedules are
                 laid out for. None finishes what the last call began.
             progress: Whether to show speed, time left and returns.
-            callbacks: Called with every `Report`; the run stops when one returns True.
+            callbacks: Functions called with every `Report`, which stop the run by returning True;
+                or a `RunCallback` each.
             sinks: Where numbers are written.
             checkpoint: A file to save to during the run and at its end.
             checkpoint_every: Steps of a member between two checkpoints; None is every minute.
             log_every: Environment steps of a member between two reports; None is 200 in a run.
+            eval_every: Steps of a member between two greedy evaluations, in an environment of their
+                own; learning is the same without them. The agent that scored best is kept beside
+                the checkpoint, in `run-best.zip` for `run.zip`.
+            eval_episodes: Episodes of each member in an evaluation.
         """
         self._has_room = check_ready(self._loop, has_room=self._has_room)
         checkpoint_every = checks.optional_steps("checkpoint_every", checkpoint_every)
         log_every = checks.optional_steps("log_every", log_every)
-        before, target, self._scores = (self.plan, self.steps), self._target(steps), None
+        eval_every = checks.optional_steps("eval_every", eval_every)
+        before, target = (self.plan, self.steps), self._target(steps)
+        self._scores = None if eval_every is None else self._scores  # they are of the past
+        new, told = self.steps == 0 and not self._was_loaded, (self._note, self.save)
         try:
             train(
                 self._loop,
                 target,
                 save=lambda: self.save(checkpoint or ""),
                 load=self.world.load_call(str(checkpoint)),
-                is_new=self.steps == 0 and not self._was_loaded,
+                is_new=new,
                 tell=steps is not None and not self._has_learned,
                 title=self.plan.title,
                 progress=progress,
@@ -193,6 +202,9 @@ class Agent:
                 checkpoint=checkpoint,
                 checkpoint_every=checkpoint_every,
                 log_every=log_every or max(1000, target // 200),
+                evaluate=scheduled(
+                    self.world, self._loop, eval_every, eval_episodes, checkpoint, *told, is_new=new
+                ),
             )
         except Exception:
             if self.steps == before[1]:  # it was refused, so that nothing is to be finished
@@ -234,15 +246,9 @@ class Agent:
                 a batch one after another. None takes the mask in the observation, if it has one.
             member: Which member acts; None is the best known.
         """
-        return self._acting.act(
-            self._loop,
-            self.face,
-            obs,
-            self._who(member),
-            deterministic=deterministic,
-            action_mask=action_mask,
-            gives_masks=self.gives_masks,
-        )
+        how = {"deterministic": deterministic, "action_mask": action_mask}
+        who, how["gives_masks"] = self._who(member), self.gives_masks
+        return self._acting.act(self._loop, self.face, obs, who, **how)
 
     def importance(self, obs: Any, *, member: int | None = None) -> FloatArray | None:
         """How much each head matters, (H,) or (B, H), as shares that sum to one.
@@ -256,11 +262,7 @@ class Agent:
     def _who(self, member: int | None) -> int:
         if member is not None:
             return checked_member(member, len(self.seeds))
-        loop, scores = self._loop, self._scores
-        now = id(loop), loop.ticks, loop.updates, None if scores is None else scores.tobytes()
-        if now != self._best[0]:
-            self._best = now, self.best_member
-        return self._best[1]
+        return self._acting.best(self._loop, self._scores, lambda: self.best_member)
 
     @known_keywords
     def evaluate(
@@ -287,16 +289,15 @@ class Agent:
         max_steps = checks.optional_count("max_steps", max_steps)
         deterministic = checks.checked_switch("deterministic", deterministic)
         number = checks.checked_seed(seed, "seed")
-        loop, seeds = self._loop, evaluation_seeds(self._loop.keys, number)
-        with (
-            training_threads(len(self.seeds), loop.keys.device),
-            stage(self.world, loop, seeds, episodes) as env,
-        ):
+        with stage(self.world, self._loop, number, episodes) as env:
             found = evaluate_loop(
-                loop, env, episodes, deterministic=deterministic, max_steps=max_steps
+                self._loop, env, episodes, deterministic=deterministic, max_steps=max_steps
             )
-        self._scores = found.scores
+        self._note(found)
         return found
+
+    def _note(self, found: Evaluation) -> None:
+        self._scores = found.scores
 
     def member(self, member: int, env: Any = None) -> Agent:
         """One member as an agent of its own, with what it has learned but without its memory.
@@ -360,14 +361,8 @@ class Agent:
             **settings: Settings of the algorithm or the factorization that are to be others, as
                 far as they leave the networks as they are: `lr=1e-5` to fine-tune.
         """
-        parts, vec = load_with_env(
-            path,
-            env,
-            device=device,
-            num_envs=num_envs,
-            env_settings=env_settings,
-            settings=settings,
-        )
+        how: Any = {"device": device, "num_envs": num_envs, "env_settings": env_settings}
+        parts, vec = load_with_env(path, env, settings=settings, **how)
         agent = cls.__new__(cls)
         agent._begin(parts, vec)
         load_changed(agent._loop, parts.state, settings)
@@ -388,15 +383,9 @@ class Agent:
             deterministic: If not, actions are drawn, by uniform numbers that are one more input.
             masks: Whether it takes masks as an input; None does if the environment gives them.
         """
-        export_member(
-            self._loop,
-            self.plan,
-            self.face,
-            self.best_member,
-            path,
-            deterministic=deterministic,
-            masks=self.gives_masks if masks is None else masks,
-        )
+        masks = self.gives_masks if masks is None else masks
+        parts = self._loop, self.plan, self.face, self.best_member
+        export_member(*parts, path, deterministic=deterministic, masks=masks)
 
     def close(self) -> None:
         """Lets go of the environment; the agent can still predict, be saved and be exported.

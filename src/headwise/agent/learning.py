@@ -11,12 +11,22 @@ from headwise.agent.storage import held_steps
 from headwise.algorithms.base import RolloutPlan
 from headwise.checks import checked_switch
 from headwise.errors import CheckpointError, ConfigError
-from headwise.training.callbacks import Callback, Watch
-from headwise.training.checkpoint_saver import Saver
+from headwise.training.callbacks import (
+    Callback,
+    Checkpoint,
+    Evaluate,
+    Interrupt,
+    Log,
+    Show,
+    StopOnReturn,
+    check_sinks,
+    split,
+)
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
 from headwise.training.replay_room import check_room
 from headwise.training.sinks.base import Sink
+from headwise.training.watch import RunCallback, Watch
 
 logger = logging.getLogger("headwise")
 
@@ -55,6 +65,7 @@ def train(
     checkpoint: str | os.PathLike[str] | None,
     checkpoint_every: int | None,
     log_every: int,
+    evaluate: Evaluate | None = None,
 ) -> None:
     """Goes on until each member has taken so many environment steps in all.
 
@@ -72,6 +83,7 @@ def train(
         checkpoint: The file that `save` writes; None if nothing is to be saved.
         checkpoint_every: Steps of a member between two checkpoints; None goes by the clock.
         log_every: Environment steps of a member between two reports.
+        evaluate: Measures the members now and then.
     """
     if checkpoint is None and checkpoint_every is not None:
         raise ConfigError(
@@ -85,30 +97,35 @@ def train(
         )
     shown = Progress(title) if checked_switch("progress", progress) else None
     first, updates = loop.env_steps, loop.updates
-    saver = None if checkpoint is None else Saver(save, checkpoint_every, first)
-    watch = Watch(
-        loop,
-        target,
-        sinks=sinks,
-        callbacks=callbacks,
-        progress=shown,
-        saver=saver,
-        log_every=log_every,
-    )
+    check_sinks(sinks)
+    functions, others = split(callbacks)
+    if evaluate is None and any(isinstance(f, StopOnReturn) and f.on == "eval" for f in functions):
+        raise ConfigError(
+            "a run that is not evaluated cannot stop on an evaluation",
+            got="StopOnReturn(on='eval')",
+            fix="Say how often to evaluate: learn(..., eval_every=10_000).",
+        )
+    log, interrupt = Log(sinks, functions, log_every), Interrupt()
+    stack: list[RunCallback] = [interrupt] if evaluate is None else [interrupt, evaluate]
+    stack += [log, *others]
+    stack += [] if shown is None else [Show(shown)]
+    stack += [] if checkpoint is None else [Checkpoint(save, checkpoint_every, log.flush)]
+    watch = Watch(loop, target, stack)
     if checkpoint is not None:
         _refuse_to_replace(checkpoint, first, load)
     if is_new:
         for sink in sinks:
             getattr(sink, "check_unused", lambda: None)()
-    if saver is not None:
-        saver.finish()  # an unwritable path is found now, not after a night
+    if checkpoint is not None:
+        save()  # an unwritable path is found now, not after a night
     with watch:
         loop.run(target, watch, watch.due)
         watch.finish()
-    if saver is not None:
-        saver.finish()
-    if watch.interrupted:
-        raise KeyboardInterrupt(_how_to_go_on(loop.env_steps, target, load if saver else None))
+    if checkpoint is not None:
+        save()
+    if interrupt.pressed:
+        saved = None if checkpoint is None else load
+        raise KeyboardInterrupt(_how_to_go_on(loop.env_steps, target, saved))
     if tell and loop.updates == updates:
         _warn_of_too_few_steps(loop, loop.env_steps - first)
 

@@ -111,7 +111,10 @@ class Learner(Algorithm, ABC):
         parts = (slice(at, at + self.num_envs) for at in range(0, obs.shape[1], self.num_envs))
         found = [
             self._policy(
-                obs[:, at], *(x if x is None else x[:, at] for x in (uniform, legal)), member
+                obs[:, at],
+                None if uniform is None else uniform[:, at],
+                None if legal is None else legal[:, at],
+                member,
             )
             for at in parts
         ]

@@ -20,7 +20,7 @@ from headwise.cli.train_flags import Asked, kept_words, parse, seeds_of
 from headwise.cli.values import parse_pairs
 from headwise.envs.make import plain_name
 from headwise.errors import ConfigError
-from headwise.training.callbacks import StopOnScore
+from headwise.training.callbacks import StopOnReturn
 from headwise.training.products import not_as_asked, products_as
 from headwise.training.sinks import (
     CSVSink,
@@ -53,7 +53,7 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
         agent.learn(
             steps,
             progress=asked.output.progress,
-            callbacks=[] if stop_at is None else [StopOnScore(stop_at)],
+            callbacks=[] if stop_at is None else [StopOnReturn(stop_at)],
             sinks=[_sink(name, checkpoint.parent) for name in asked.output.log],
             checkpoint=checkpoint,
             checkpoint_every=asked.output.checkpoint_every,

@@ -114,7 +114,7 @@ def evaluate_loop(
     tally = _Tally(quota, env.num_members, max_steps)
     player, tick = Player(loop), 0
     began = said = time.monotonic()
-    rest = env.rest if isinstance(env, Restable) else lambda slots: None
+    rest = env.rest if isinstance(env, Restable) else _go_on
     try:
         while not tally.done:
             if tally.is_waiting:
@@ -137,6 +137,10 @@ def evaluate_loop(
     finally:
         rest(np.zeros_like(tally.rests))
     return Evaluation(loop.keys.seeds, np.array(tally.returns), np.array(tally.lengths))
+
+
+def _go_on(slots: NDArray[np.bool_]) -> None:
+    """Where all slots are stepped, whether they rest or not."""
 
 
 class _Tally:

@@ -23,6 +23,7 @@ LINE_SECONDS = 30.0
 _COLUMNS = {
     "return": "rollout/ep_rew_mean",
     "length": "rollout/ep_len_mean",
+    "eval": "eval/mean_return",
     "epsilon": "rollout/exploration_rate",
     "alpha": "train/ent_coef",
 }
@@ -86,6 +87,8 @@ class Progress:
     def _line(self, report: Report) -> None:
         returns = report.returns[np.isfinite(report.returns)]
         score = f"return {np.median(returns):.4g}" if len(returns) else "no episode yet"
+        if (found := report.values.get("eval/mean_return")) is not None:
+            score += f", evaluated {np.median(found):.4g}"
         self._console.print(
             f"{self.title}: {report.step:,} of {report.total:,} steps, "
             f"{report.values['time/fps'][0]:,.0f} steps/s, {score}",

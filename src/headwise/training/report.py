@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ class Report:
     """Environment steps that each is to take."""
     seeds: tuple[int, ...]
     values: Mapping[str, FloatArray]
-    """Numbers (P,) by name: `rollout/ep_rew_mean`, `train/...`, `heads/<head>/...`, `time/fps`."""
+    """Numbers (P,) by name: `rollout/ep_rew_mean`, `train/...`, `heads/<head>/...`, `time/fps`;
+    `eval/mean_return` in the report of a step at which there was an evaluation."""
     alive: NDArray[np.bool_]
     """Which members have not diverged, (P,)."""
     last_returns: tuple[FloatArray, ...] = ()
@@ -59,13 +61,16 @@ def metric_columns(loop: Loop) -> dict[str, FloatArray]:
     return values
 
 
-def make_report(loop: Loop, total: int, fps: float) -> Report:
+def make_report(
+    loop: Loop, total: int, fps: float, more: Mapping[str, FloatArray] = MappingProxyType({})
+) -> Report:
     """Looks at a loop.
 
     Args:
         loop: The run.
         total: Environment steps that each member is to take.
         fps: Environment steps of all members in a second.
+        more: Other numbers (P,) by name.
     """
     members = loop.keys.num_members
     last = [loop.episodes.last(member) for member in range(members)]
@@ -77,7 +82,7 @@ def make_report(loop: Loop, total: int, fps: float) -> Report:
         "time/total_timesteps": np.full(members, float(loop.env_steps)),
         "train/n_updates": np.full(members, float(loop.updates)),
     }
-    values |= metric_columns(loop)
+    values |= metric_columns(loop) | dict(more)
     alive = loop.algorithm.alive.cpu().numpy()
     returns = tuple(mine for mine, _ in last)
     return Report(loop.env_steps, total, loop.keys.seeds, values, alive, returns)

@@ -56,10 +56,7 @@ class NativeVecEnv:
             num_threads=num_threads,
             allocate=allocate,
         )
-        self._engine.seed(
-            np.repeat(np.asarray(seeds, dtype=np.uint64), num_slots),
-            np.tile(np.arange(num_slots, dtype=np.uint32), self.num_members),
-        )
+        self.reseed(seeds)
         self.spec = self._engine.spec
         self.obs_spec = ObsSpec.flat(self._engine.obs.shape[1])
         self._batch = StepBatch(
@@ -79,6 +76,13 @@ class NativeVecEnv:
         """How compiled learners step it, unless somebody has put another step in its place."""
         is_own = type(self).step is NativeVecEnv.step and "step" not in vars(self)
         return self._compiled if is_own else None
+
+    def reseed(self, seeds: Sequence[int]) -> None:
+        """Lets the next `reset` begin the randomness of every slot anew, by its member's seed."""
+        self._engine.seed(
+            np.repeat(np.asarray(seeds, dtype=np.uint64), self.num_slots),
+            np.tile(np.arange(self.num_slots, dtype=np.uint32), self.num_members),
+        )
 
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, O)."""
