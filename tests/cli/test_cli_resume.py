@@ -74,7 +74,7 @@ def pressed(times):
     """A `StopOnReturn` in whose stead somebody presses Ctrl-C, so many times."""
 
     class Pressed:
-        def __init__(self, score):
+        def __init__(self, score, on):
             self.left = times
 
         def __call__(self, report):

@@ -53,10 +53,12 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
         agent.learn(
             steps,
             progress=asked.output.progress,
-            callbacks=[] if stop_at is None else [StopOnReturn(stop_at)],
+            callbacks=[] if stop_at is None else [StopOnReturn(stop_at, on=asked.run.stop_on)],
             sinks=[_sink(name, checkpoint.parent) for name in asked.output.log],
             checkpoint=checkpoint,
             checkpoint_every=asked.output.checkpoint_every,
+            eval_every=asked.run.eval_every,
+            eval_episodes=asked.run.eval_episodes,
         )
     except KeyboardInterrupt:
         told = _stopped(checkpoint, agent.steps, shlex.join(go_on))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
+from headwise.agent.scheduled import EPISODES
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.checks import MAX_MEMBERS, checked_count, checked_seed, checked_steps
 from headwise.cli.flags import asked_in_groups, value_of, words_by_flag
@@ -35,6 +36,13 @@ class RunFlags:
     """The first of so many seeds: `--seeds 1 --first-seed 7` trains the seed 7."""
     stop_at: float | None = None
     """End the run when every seed has this mean return over 100 episodes."""
+    stop_on: Literal["rollout", "eval"] = "rollout"
+    """Whether that is the return in training, or in the evaluations of --eval-every."""
+    eval_every: int | None = None
+    """Environment steps of each seed between two greedy evaluations, in an environment of their
+    own; the agent that scored best is kept in checkpoint-best.zip. None if not given."""
+    eval_episodes: int = EPISODES
+    """Episodes of each seed in an evaluation."""
     resume: Path | None = None
     """The folder of a run to go on with, by the settings it was begun with."""
 
@@ -104,7 +112,8 @@ _GROUPS = {
     "machine": MachineFlags,
 }
 _WITH_RESUME = (
-    "steps", "stop_at", "env", "log", "checkpoint_every", "progress", "device", "products"
+    "steps", "stop_at", "stop_on", "eval_every", "eval_episodes", "env", "log", "checkpoint_every",
+    "progress", "device", "products",
 )  # fmt: skip
 """What may be said of a run that was begun already, since it changes none of its settings."""
 
