@@ -16,6 +16,7 @@ from headwise.training.binning import Binning
 from headwise.training.freed_memory import keep_freed_memory
 from headwise.training.loop import Loop
 from headwise.training.normalise import Normaliser
+from headwise.training.room import check_networks
 
 
 def make_loop(
@@ -61,6 +62,7 @@ def make_loop(
         factorization=factorization,
         keys=keys,
     )
+    check_networks(config, task)
     gamma = config.member_values("gamma", keys)
     normaliser = None
     if normalise_obs or normalise_reward:

@@ -25,14 +25,17 @@ def check_room(loop: Loop) -> None:
     each = loop.memory.bytes_of_one(obs_size, spec.num_heads, on_cpu=device.type == "cpu")
     kept = loop.memory.rows * loop.memory.num_slots
     needed, there = members * kept * each, memory_of(device)
-    if not there or needed <= there / 2:
+    # Parameters with their gradients and Adam's two moments are there already.
+    taken = 16 * members * loop.algorithm.num_parameters
+    if not there or needed <= (there - taken) / 2:
         return
     seeds = f"{members} seeds, " if members > 1 else ""
     made_of = f"{seeds}replay={kept:,}, observations of {obs_size:,} numbers"
-    smaller = f"replay={max(int(there / 4 / members / each), 1):_}"
-    if needed > there:
+    smaller = f"replay={max(int((there - taken) / 4 / members / each), 1):_}"
+    beside = f" beside networks of {_gigabytes(taken)}" if taken > there / 16 else ""
+    if needed > there - taken:
         raise ConfigError(
-            f"the replay can never fit into memory: full, it takes {_gigabytes(needed)}",
+            f"the replay can never fit into memory: full, it takes {_gigabytes(needed)}{beside}",
             got=made_of,
             allowed=f"{_gigabytes(there)}, which is all there is",
             fix=f"Set a smaller replay, for example {smaller}; or fewer seeds or a smaller "
