@@ -204,7 +204,7 @@ def test_threads_are_restored_and_never_more_than_members(monkeypatch):
     agent = small_agent(seeds=1)
     # The loop's own use of torch: making a learner's first values sets threads, too.
     counted = SimpleNamespace(get_num_threads=lambda: 8, set_num_threads=seen.append)
-    monkeypatch.setattr("headwise.training.threads.torch", counted)
+    monkeypatch.setattr("headwise.ops.threads.torch", counted)
     agent.learn(8, progress=False)
     assert seen == [1, 8]
 

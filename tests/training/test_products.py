@@ -5,6 +5,7 @@ import torch
 
 from headwise import ConfigError
 from headwise.ops import core
+from headwise.ops.threads import member_threads
 from headwise.training.products import not_as_asked, products_as, products_now, set_products
 from headwise.training.threads import training_threads
 
@@ -64,7 +65,7 @@ def test_a_population_has_at_most_a_thread_for_each_member(products):
     try:
         for members, threads in ((1, 1), (2, 2), (5, 3)):
             with products_as(products), training_threads(members, torch.device("cpu")):
-                assert torch.get_num_threads() == threads
+                assert (member_threads(), torch.get_num_threads()) == (threads, 1)
             assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)

@@ -123,9 +123,7 @@ def test_what_cannot_fit_is_refused_and_what_hardly_fits_is_said(there, words, m
         return small_agent("dqn", Camera, replay=300, num_envs=3)
 
     if words == "refused":
-        with pytest.raises(
-            hw.ConfigError, match=r"0 GB beside networks of 0.0 GB; got.*1,024"
-        ):
+        with pytest.raises(hw.ConfigError, match=r"0 GB beside networks of 0.0 GB; got.*1,024"):
             make()
         return
     make().learn(30, progress=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-import torch
 from torch import Tensor
 
 from headwise.algorithms.dqn.exploration import EpsilonGreedy
@@ -35,6 +34,7 @@ from headwise.ops import (
     td_target,
     value_error,
 )
+from headwise.ops.threads import member_threads
 from headwise.population.store import Adam, Store, settings
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class DQNLearner(Learner):
         """One gradient step on rows drawn from the past."""
         self._make_room_for(batch.legal)
         self.batch.load(batch)
-        self._update(1, torch.get_num_threads())
+        self._update(1, member_threads())
         return self.metrics
 
     def gradient_step(self) -> None:

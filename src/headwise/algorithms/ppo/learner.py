@@ -40,6 +40,7 @@ from headwise.ops import (
     uniform,
     value_error,
 )
+from headwise.ops.threads import member_threads
 from headwise.population.keys import Stream
 from headwise.population.rows import rows_at_once
 from headwise.population.store import Adam, Store, seeds_of, settings
@@ -192,7 +193,7 @@ class PPOLearner(Learner):
         if self.offline is not None:
             draws = self.keys.at(int(self.updates.longs.max()) - 1)
             self.offline.add(self.rollout, draws, self.config.epochs)
-        threads = torch.get_num_threads()
+        threads = member_threads()
         self._epoch(self.config.epochs - 1, threads)
         self._finish(1, threads)
         return self.metrics

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from headwise.algorithms.learner import Learner
@@ -41,6 +40,7 @@ from headwise.ops import (
     uniform,
     value_error,
 )
+from headwise.ops.threads import member_threads
 from headwise.population.keys import Stream
 from headwise.population.store import Adam, Store, seeds_of, settings
 
@@ -180,7 +180,7 @@ class SACLearner(Learner):
         """One gradient step of critics, actor and temperatures on rows drawn from the past."""
         self._make_room_for(batch.legal)
         self.batch.load(batch)
-        self._update(1, torch.get_num_threads())
+        self._update(1, member_threads())
         return self.metrics
 
     def gradient_step(self) -> None:
