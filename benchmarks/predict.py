@@ -6,6 +6,7 @@ all members act in a player made for the call, and one of their actions is taken
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 import headwise as hw
 from benchmarks.machine import description
 from benchmarks.results import renew, table
-from benchmarks.timing import meter, race
+from benchmarks.timing import Meter, race
 from headwise.training.evaluate import Player
 
 ENV, MOST_US = "CartPole-v1", 100.0
@@ -49,6 +50,20 @@ def ways(
     return lambda: agent.predict(obs, deterministic), among_all
 
 
+def meter(step: Callable[[], object]) -> Meter:
+    """Calls in a second of this thread's time on a processor: others may be busy meanwhile."""
+
+    def measure(seconds: float) -> float:
+        calls, start = 0, time.thread_time()
+        while (passed := time.thread_time() - start) < seconds:
+            for _ in range(50):
+                step()
+            calls += 50
+        return calls / passed
+
+    return measure
+
+
 def evaluation(episodes: int) -> tuple[int, int]:
     """Environment steps of an evaluation of 16 copies, and steps of its episodes."""
     agent = hw.Agent("ppo", lambda: Counted(gym.make(ENV)))
@@ -78,9 +93,9 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
         [
             "## Acting and evaluating",
             f"One observation of {ENV}, [256, 256], 16 environment copies: microseconds of "
-            "`agent.predict`, and of a player made for the call in which all members act. Medians of "
-            f"{rounds} rounds of {seconds:g} s in turns, on one thread. Below, the environment "
-            "steps that `agent.evaluate` takes, beside the steps of the episodes that count.",
+            "processor time of `agent.predict`, and of a player made for the call in which all "
+            f"members act. Medians of {rounds} rounds of {seconds:g} s in turns. Below, the "
+            "environment steps that `agent.evaluate` takes, beside the steps of the episodes that count.",
             head + ".",
             table(["", "members", "predict, us", "all act, us", "times the rate", "aim, us"], rows),
             table(["episodes", "environment steps", "steps of the episodes"], taken),
