@@ -95,7 +95,7 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
             f"One observation of {ENV}, [256, 256], 16 environment copies: microseconds of "
             "processor time of `agent.predict`, and of a player made for the call in which all "
             f"members act. Medians of {rounds} rounds of {seconds:g} s in turns. Below, "
-            "the environment steps that `agent.evaluate` takes, beside those of episodes that count.",
+            "the environment steps that `agent.evaluate` takes, beside those that count.",
             head + ".",
             table(["", "members", "predict, us", "all act, us", "times the rate", "aim, us"], rows),
             table(["episodes", "environment steps", "steps of the episodes"], taken),
