@@ -18,6 +18,7 @@ from headwise.algorithms.base import Acted, Acting, Algorithm
 from headwise.envs.types import Compiled, StepBatch, VecEnv
 from headwise.ops import Buffer, Recorded
 from headwise.ops.collect import step_env, to_heads, write_rows
+from headwise.ops.threads import member_threads
 from headwise.training.binning import Binning
 from headwise.training.episodes import Episodes
 from headwise.training.memory import Memory
@@ -105,7 +106,7 @@ class CompiledTicks:
         self._rows[:] = self._memory.size
         if self.acting.masked:
             self.acting.see(self.obs)
-        threads = torch.get_num_threads() if self._is_long else 1
+        threads = member_threads() if self._is_long else 1
         self._ticks(max(math.ceil(min(ticks, room)), 1), threads)
 
     def take_in(self, episodes: Episodes, env_steps: int) -> int:
