@@ -60,12 +60,7 @@ class ActionCritic(HeadValues):
         """An actor has drawn all heads."""
 
     def soft(
-        self,
-        x: Buffer,
-        action: Buffer,
-        alpha: Buffer,
-        uniform: Buffer | None,
-        mask: Buffer | None,
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
         """Q of the actions that an actor has drawn."""
         return Soft(self.predict(x, action, mask), None, None)

@@ -76,12 +76,7 @@ class ApartCritics:
             self._discrete.draw(x, action, alpha, uniform, mask)
 
     def soft(
-        self,
-        x: Buffer,
-        action: Buffer,
-        alpha: Buffer,
-        uniform: Buffer | None,
-        mask: Buffer | None,
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
         """Every head's own soft value, and how likely it is to be in use."""
         entropy = use = None

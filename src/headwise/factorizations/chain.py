@@ -7,16 +7,7 @@ from collections.abc import Iterator, Sequence
 from headwise.factorizations.policies import FactoredPolicy, starts
 from headwise.heads.blueprint import Blueprint, Taken
 from headwise.heads.layout import Which
-from headwise.ops import (
-    Buffer,
-    Embedding,
-    HeadTable,
-    embed,
-    in_use,
-    mode,
-    multiply,
-    sample,
-)
+from headwise.ops import Buffer, Embedding, HeadTable, embed, in_use, mode, multiply, sample
 
 
 class ChainPolicy(FactoredPolicy):

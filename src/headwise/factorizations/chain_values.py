@@ -118,12 +118,7 @@ class ChainValue(HeadValues):
     # --- soft values ----------------------------------------------------------------------------
 
     def soft(
-        self,
-        x: Buffer,
-        action: Buffer,
-        alpha: Buffer,
-        uniform: Buffer | None,
-        mask: Buffer | None,
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
         """The soft value along options that are drawn, and written into actions."""
         assert uniform is not None

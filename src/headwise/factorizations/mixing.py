@@ -71,12 +71,7 @@ class MixedValue(BranchingValue):
         boltzmann(y.copies(0), *given, table=self.table, out=out)
 
     def soft(
-        self,
-        x: Buffer,
-        action: Buffer,
-        alpha: Buffer,
-        uniform: Buffer | None,
-        mask: Buffer | None,
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
         """The value of options drawn from each copy's own softmax, and what entropies are worth.
 

@@ -10,15 +10,7 @@ from __future__ import annotations
 from headwise.factorizations.values import HeadValues
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
-from headwise.ops import (
-    Buffer,
-    Layer,
-    greedy,
-    option_values,
-    scaled_log_policy,
-    soft_value,
-    total,
-)
+from headwise.ops import Buffer, Layer, greedy, option_values, scaled_log_policy, soft_value, total
 
 
 class PlainValue(HeadValues):
@@ -71,12 +63,7 @@ class PlainValue(HeadValues):
         return q
 
     def soft(
-        self,
-        x: Buffer,
-        action: Buffer,
-        alpha: Buffer,
-        uniform: Buffer | None,
-        mask: Buffer | None,
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
         """What options are expected to be worth under a softmax of them, with their entropies."""
         entropy = self._scratch("entropy", x.num_rows, self.num_discrete, gradient=False)

@@ -211,12 +211,7 @@ class BranchingValue(HeadValues):
     # --- soft values ----------------------------------------------------------------------------
 
     def soft(
-        self,
-        x: Buffer,
-        action: Buffer,
-        alpha: Buffer,
-        uniform: Buffer | None,
-        mask: Buffer | None,
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
         """V plus what options are expected to bring, in closed form, with their entropies."""
         value, y, _ = self.net.forward(self.inputs(x, action))

@@ -77,12 +77,7 @@ class SoftValue(ActionValue, Protocol):
         """
 
     def soft(
-        self,
-        x: Buffer,
-        action: Buffer,
-        alpha: Buffer,
-        uniform: Buffer | None,
-        mask: Buffer | None,
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
         """The soft value of states; see `draw`. What a copy draws on the way is no outcome."""
 
@@ -94,12 +89,7 @@ class ClosedFormValue(DiscreteValue, Protocol):
     """A value whose soft value needs no draw: what DQN needs at a temperature."""
 
     def soft(
-        self,
-        x: Buffer,
-        action: Buffer,
-        alpha: Buffer,
-        uniform: Buffer | None,
-        mask: Buffer | None,
+        self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
         """The soft value of states."""
 

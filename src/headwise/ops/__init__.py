@@ -5,30 +5,14 @@ means; on the CPU a compiled body, which sees one member, computes the same (`op
 is repeated is recorded once (`program.py`).
 """
 
-from headwise.ops.action_input import (
-    Embedding,
-    Queries,
-    ask,
-    embed,
-    expected_value,
-    relax,
-)
+from headwise.ops.action_input import Embedding, Queries, ask, embed, expected_value, relax
 from headwise.ops.adam import adam_step
 from headwise.ops.buffers import Buffer, Scratch
 from headwise.ops.heads import NEVER, HeadTable, When
-from headwise.ops.mixture import (
-    mix,
-    mix_gradient,
-    weigh,
-)
+from headwise.ops.mixture import mix, mix_gradient, weigh
 from headwise.ops.network import Activation, Layer, Network
 from headwise.ops.operation import Given, Operation, Outputs, operation, operations
-from headwise.ops.policy_loss import (
-    Ratios,
-    adapt_coefficient,
-    movement,
-    policy_loss,
-)
+from headwise.ops.policy_loss import Ratios, adapt_coefficient, movement, policy_loss
 from headwise.ops.program import Recorded
 from headwise.ops.returns import gae, row_shares, standardize
 from headwise.ops.rows import advance, copy, fill, gather, shuffle, take, uniform

@@ -156,10 +156,7 @@ def given_to_graph(x: Buffer, *, learns: bool) -> Tensor:
 
 
 def operation(
-    *,
-    fits: Callable[..., bool] | None = None,
-    compiled: bool = True,
-    triton: str | None = None,
+    *, fits: Callable[..., bool] | None = None, compiled: bool = True, triton: str | None = None
 ) -> Callable[[Callable[..., Tensor | tuple[Tensor, ...]]], Operation]:
     """Makes an operation of its definition, and registers it for the contract test."""
 

@@ -14,12 +14,7 @@ from headwise.algorithms.dqn.exploration import EpsilonGreedy
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.transitions import Transitions, put_mask
 from headwise.errors import ConfigError
-from headwise.factorizations.base import (
-    Factorization,
-    check_offers,
-    factorizations,
-    offers,
-)
+from headwise.factorizations.base import Factorization, check_offers, factorizations, offers
 from headwise.heads.action_value import ClosedFormValue
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout

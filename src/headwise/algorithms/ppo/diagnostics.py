@@ -84,11 +84,7 @@ class HeadGradients:
             summed_cosine(weighted, unweighted, out=self.cosine)
 
     def _by_ratio(
-        self,
-        name: str,
-        backward: Callable[[Buffer], None],
-        advantage: Buffer,
-        times: Sequence[int],
+        self, name: str, backward: Callable[[Buffer], None], advantage: Buffer, times: Sequence[int]
     ) -> Buffer:
         count = self._ratios.count
         found = self._scratch(name, count, self._gradient.width)

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from headwise.heads.layout import Layout
-from headwise.ops import (
-    Buffer,
-    Scratch,
-    entropy_surplus,
-    linear,
-    target_entropy,
-    temperatures,
-)
+from headwise.ops import Buffer, Scratch, entropy_surplus, linear, target_entropy, temperatures
 from headwise.ops.functions import indices
 from headwise.population.keys import Keys
 from headwise.population.store import Adam, Free, Store, settings
