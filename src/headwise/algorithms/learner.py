@@ -8,10 +8,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from headwise import ops
 from headwise.algorithms.base import Acted, Acting, Algorithm
 from headwise.algorithms.transitions import put, put_mask
 from headwise.heads.layout import Layout
-from headwise.ops import Buffer, Recorded, advance
+from headwise.ops import Buffer, Recorded
 from headwise.ops.buffers import Trace
 from headwise.population.keys import Keys
 from headwise.population.store import Adam
@@ -157,7 +158,7 @@ class Learner(Algorithm, ABC):
     def _act_once(self) -> None:
         self._noise()
         self._draw()
-        advance(self.acts)
+        ops.advance(self.acts)
 
     def _extra(self) -> dict[str, Tensor]:
         return {name: x.tensor[:, 0] for name, x in self._kept().items()}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from headwise import ops
 from headwise.factorizations.values import HeadValues
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
-from headwise.ops import Buffer, Embedding, Layer, embed
+from headwise.ops import Buffer, Embedding, Layer
 
 
 class ActionCritic(HeadValues):
@@ -43,7 +44,7 @@ class ActionCritic(HeadValues):
     def predict_relaxed(self, x: Buffer, action: Buffer, options: Buffer | None) -> Buffer:
         """Q of actions whose options are given as weights (P, 1, B, total), so that they learn."""
         seen = self._seen(x, action)
-        embed(action, options, self.use(action), embedding=self.embedding, out=seen[1])
+        ops.embed(action, options, self.use(action), embedding=self.embedding, out=seen[1])
         return self._net.forward(seen)
 
     def backward_relaxed(self, x: Buffer, action: Buffer, options: Buffer) -> None:
@@ -76,4 +77,4 @@ class ActionCritic(HeadValues):
 
     def _embed_back(self, x: Buffer, action: Buffer, options: Buffer | None) -> None:
         given, out = (action, options, self.use_room(action)), self._seen(x, action)[1]
-        embed.backward(*given, embedding=self.embedding, out=out)
+        ops.embed.backward(*given, embedding=self.embedding, out=out)

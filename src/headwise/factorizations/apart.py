@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from headwise import ops
 from headwise.factorizations.values import BranchingValue
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint, Part
-from headwise.ops import Buffer, HeadTable, Layer, chance_of_use, heads_last, in_use, multiply
+from headwise.ops import Buffer, HeadTable, Layer
 
 
 class ApartCritics:
@@ -85,7 +86,7 @@ class ApartCritics:
         if self._conditions is not None:
             use = self._chance_of_use(action, alpha, mask)
             if entropy is not None:
-                multiply(entropy, use.columns(0, self.num_discrete), out=entropy)
+                ops.multiply(entropy, use.columns(0, self.num_discrete), out=entropy)
         self._judge_numbers("soft", x, action)
         return Soft(self._room("soft", x.num_rows), entropy, use)
 
@@ -100,7 +101,7 @@ class ApartCritics:
         y = self._net.forward(self._inputs(x, action))
         for copy in range(self.copies):
             own = y.copies(copy * self.num_continuous, self.num_continuous)
-            heads_last(own, out=self._of_numbers(name, x, copy))
+            ops.heads_last(own, out=self._of_numbers(name, x, copy))
 
     def _numbers_back(self, name: str, x: Buffer, action: Buffer, *, weights: bool) -> None:
         if not self.num_continuous:
@@ -108,7 +109,7 @@ class ApartCritics:
         y = self._net.rows(x.num_rows)
         for copy in range(self.copies):
             own = y.copies(copy * self.num_continuous, self.num_continuous)
-            heads_last.backward(own, out=self._of_numbers(name, x, copy))
+            ops.heads_last.backward(own, out=self._of_numbers(name, x, copy))
         self._net.backward(self._inputs(x, action), weights=weights)
 
     def _of_numbers(self, name: str, x: Buffer, copy: int) -> Buffer:
@@ -124,11 +125,11 @@ class ApartCritics:
         rows, discrete = action.num_rows, self._discrete
         use = self._scratch("chance of use", rows, action.width, gradient=False)
         if discrete is None:
-            in_use(action, table=self._conditions, out=use)
+            ops.in_use(action, table=self._conditions, out=use)
         else:
             y = discrete.net.rows(rows)[1].copies(0, discrete.stack)
             given = y, discrete.options(alpha), mask, action
-            chance_of_use(*given, table=self._conditions, out=use)
+            ops.chance_of_use(*given, table=self._conditions, out=use)
         return use
 
     def _room(self, name: str, rows: int) -> Buffer:

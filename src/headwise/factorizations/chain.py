@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from headwise import ops
 from headwise.factorizations.policies import FactoredPolicy, starts
 from headwise.heads.blueprint import Blueprint, Taken
 from headwise.heads.layout import Which
-from headwise.ops import Buffer, Embedding, HeadTable, embed, in_use, mode, multiply, sample
+from headwise.ops import Buffer, Embedding, HeadTable
 
 
 class ChainPolicy(FactoredPolicy):
@@ -60,13 +61,13 @@ class ChainPolicy(FactoredPolicy):
         for head in self._unroll(x, unit):
             y, std, allowed = self._of(head, x, mask)
             own = [b.columns(head) for b in (raw, unit, log_prob)]
-            sample(
+            ops.sample(
                 y, std, self._uniforms(head, uniform), allowed, table=self._single[head], out=own
             )
         if self.table.is_conditional:
             use = self._scratch("use", x.num_rows, self.table.num_heads)
-            in_use(unit, table=self.table, out=use)
-            multiply(log_prob, use, out=log_prob)
+            ops.in_use(unit, table=self.table, out=use)
+            ops.multiply(log_prob, use, out=log_prob)
 
     def mode(self, x: Buffer, mask: Buffer | None, out: Sequence[Buffer]) -> None:
         """The most likely value of head after head."""
@@ -74,7 +75,7 @@ class ChainPolicy(FactoredPolicy):
         for head in self._unroll(x, unit):
             y, std, allowed = self._of(head, x, mask)
             own = [b.columns(head) for b in (raw, unit)]
-            mode(y, std, allowed, table=self._single[head], out=own)
+            ops.mode(y, std, allowed, table=self._single[head], out=own)
 
     def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[int]:
         """The heads in order; before each its network goes forward, given the actions so far."""
@@ -88,8 +89,8 @@ class ChainPolicy(FactoredPolicy):
         use = None
         if self.table.is_conditional:
             use = self._scratch("use", unit.num_rows, self.table.num_heads)
-            in_use(unit, table=self.table, out=use)
-        embed(unit, None, use, embedding=self.embedding, out=out)
+            ops.in_use(unit, table=self.table, out=use)
+        ops.embed(unit, None, use, embedding=self.embedding, out=out)
 
     def _of(
         self, head: int, x: Buffer, mask: Buffer | None

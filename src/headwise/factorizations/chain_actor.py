@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from headwise import ops
 from headwise.factorizations.policies import FactoredPolicy
 from headwise.heads.blueprint import Blueprint
-from headwise.ops import (
-    Buffer,
-    Draw,
-    HeadTable,
-    add,
-    copy,
-    fill,
-    in_use,
-    mode,
-    multiply,
-    rsample,
-    sample,
-)
+from headwise.ops import Buffer, Draw, HeadTable
 
 
 class ChainActor(FactoredPolicy):
@@ -58,40 +47,42 @@ class ChainActor(FactoredPolicy):
         """Draws number after number: raw actions, unit actions and log-probabilities."""
         for head, y in self._unroll(x, out[1]):
             own = [buffer.columns(head) for buffer in out]
-            sample(y, None, uniform.columns(head), None, table=self._one, out=own)
+            ops.sample(y, None, uniform.columns(head), None, table=self._one, out=own)
         if self.table.is_conditional:
-            multiply(out[2], self._use(x.num_rows), out=out[2])
+            ops.multiply(out[2], self._use(x.num_rows), out=out[2])
 
     def mode(self, x: Buffer, mask: Buffer | None, out: Sequence[Buffer]) -> None:
         """The mode of number after number."""
         for head, y in self._unroll(x, out[1]):
             own = [buffer.columns(head) for buffer in out]
-            mode(y, None, None, table=self._one, out=own)
+            ops.mode(y, None, None, table=self._one, out=own)
 
     def rsample(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
         """Draws number after number, with minus the log-density of each that is in use."""
         links = self._links_of(out)
         for head, y in self._unroll(x, out.unit):
-            rsample(y, None, uniform.columns(head), None, table=self._one, out=links[head])
+            ops.rsample(y, None, uniform.columns(head), None, table=self._one, out=links[head])
         if out.activity is not None:
             use = self._use(x.num_rows)
-            multiply(self._entropy(x.num_rows), use, out=out.entropy)
-            copy(use, out=out.activity)
+            ops.multiply(self._entropy(x.num_rows), use, out=out.entropy)
+            ops.copy(use, out=out.activity)
 
     def rsample_backward(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
         """From the last number to the first: each adds to the gradients of those before it."""
         rows, links, seen = x.num_rows, self._links_of(out), self._seen(out.unit)
         if self.table.is_conditional:
-            multiply.backward(self._entropy(rows), self._use(rows), out=out.entropy)
-            fill(seen.slope, 0.0)
+            ops.multiply.backward(self._entropy(rows), self._use(rows), out=out.entropy)
+            ops.fill(seen.slope, 0.0)
         for head in reversed(self._order):
             if self.table.is_conditional:
                 by_use = self._scratch("by use", rows)
                 own = out.unit.slope.columns(head)
-                multiply(seen.slope.columns(head), self._use(rows).columns(head), out=by_use)
-                add(own, by_use, out=own)
+                ops.multiply(seen.slope.columns(head), self._use(rows).columns(head), out=by_use)
+                ops.add(own, by_use, out=own)
             y = self.net.rows(rows).copies(head)
-            rsample.backward(y, None, uniform.columns(head), None, table=self._one, out=links[head])
+            ops.rsample.backward(
+                y, None, uniform.columns(head), None, table=self._one, out=links[head]
+            )
             self.net.backward([x, seen], [head], add=True)
 
     # --- the pieces -----------------------------------------------------------------------------
@@ -103,9 +94,9 @@ class ChainActor(FactoredPolicy):
             self.net.forward([x, seen], [head])
             yield head, self.net.rows(rows).copies(head)
             if self.table.is_conditional:
-                in_use(unit, table=self.table, out=self._use(rows))
+                ops.in_use(unit, table=self.table, out=self._use(rows))
                 own = unit.columns(head), self._use(rows).columns(head)
-                multiply(*own, out=seen.columns(head))
+                ops.multiply(*own, out=seen.columns(head))
 
     def _seen(self, unit: Buffer) -> Buffer:
         """The numbers as networks see them."""

@@ -9,22 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from headwise import ops
 from headwise.factorizations.policies import starts
 from headwise.factorizations.values import HeadValues
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
-from headwise.ops import (
-    Buffer,
-    Embedding,
-    HeadTable,
-    Layer,
-    advantages,
-    boltzmann,
-    embed,
-    greedy,
-    soft_value,
-    total,
-)
+from headwise.ops import Buffer, Embedding, HeadTable, Layer
 
 
 class ChainValue(HeadValues):
@@ -67,9 +57,9 @@ class ChainValue(HeadValues):
         """V plus the advantages along the options taken, (P, N, B, 1)."""
         value, y = self._along(x, action)
         best, chosen, q = self._room(x.num_rows)
-        greedy(y, mask, table=self.table, out=best)
-        advantages(y, *self._taken(action, best), table=self.table, out=chosen)
-        total(value, chosen, adds_up=True, out=q)
+        ops.greedy(y, mask, table=self.table, out=best)
+        ops.advantages(y, *self._taken(action, best), table=self.table, out=chosen)
+        ops.total(value, chosen, adds_up=True, out=q)
         return q
 
     def backward(
@@ -78,8 +68,8 @@ class ChainValue(HeadValues):
         """From the gradient of what was predicted to those of parameters and of the action."""
         value, y = self._state.rows(x.num_rows), self._each.rows(x.num_rows)
         best, chosen, q = self._room(x.num_rows)
-        total.backward(value, chosen, adds_up=True, out=q)
-        advantages.backward(y, *self._taken(action, best), table=self.table, out=chosen)
+        ops.total.backward(value, chosen, adds_up=True, out=q)
+        ops.advantages.backward(y, *self._taken(action, best), table=self.table, out=chosen)
         self._networks_back(x, action, weights=weights)
 
     # --- what is chosen -------------------------------------------------------------------------
@@ -87,7 +77,7 @@ class ChainValue(HeadValues):
     def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
         """Writes the best option of head after head into actions."""
         for head, y, allowed in self._unroll(x, action, mask):
-            greedy(y, allowed, table=self._single[head], out=action.columns(head))
+            ops.greedy(y, allowed, table=self._single[head], out=action.columns(head))
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
         """V: the advantages of the best options are zero."""
@@ -101,7 +91,7 @@ class ChainValue(HeadValues):
         for head, y, allowed in self._unroll(x, action, mask):
             given = None, alpha.columns(head), uniform.columns(head), allowed
             out = [action.columns(head), entropy]
-            boltzmann(y, *given, table=self._single[head], out=out)
+            ops.boltzmann(y, *given, table=self._single[head], out=out)
 
     def _unroll(
         self, x: Buffer, action: Buffer, mask: Buffer | None
@@ -127,7 +117,7 @@ class ChainValue(HeadValues):
         soft, entropy = self._soft_room(x.num_rows)
         given = value, y, *self._soft_given(action, alpha, mask)
         out = [soft, entropy]
-        soft_value(*given, table=self.table, adds_up=True, plain=False, out=out)
+        ops.soft_value(*given, table=self.table, adds_up=True, plain=False, out=out)
         return Soft(soft, entropy, self.use_room(action))
 
     def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
@@ -135,7 +125,7 @@ class ChainValue(HeadValues):
         given = (self._state.rows(x.num_rows), self._each.rows(x.num_rows),
                  *self._soft_given(action, alpha, mask))  # fmt: skip
         out = list(self._soft_room(x.num_rows))
-        soft_value.backward(*given, table=self.table, adds_up=True, plain=False, out=out)
+        ops.soft_value.backward(*given, table=self.table, adds_up=True, plain=False, out=out)
         self._networks_back(x, action, weights=False)
 
     def _soft_given(
@@ -163,7 +153,7 @@ class ChainValue(HeadValues):
         """What advantage networks see, with the prefixes that actions give."""
         seen, use = self._seen(x, action), self.use(action)
         options = self.options(action), None, use and self.options(use)
-        embed(*options, embedding=self.embedding, out=seen[-1])
+        ops.embed(*options, embedding=self.embedding, out=seen[-1])
         return seen
 
     def _seen(self, x: Buffer, action: Buffer) -> list[Buffer]:

@@ -7,25 +7,13 @@ import math
 import torch
 from torch import Tensor
 
+from headwise import ops
 from headwise.checks import checked_count
 from headwise.factorizations.policies import starts
 from headwise.heads.blueprint import Blueprint, Part, Taken
 from headwise.heads.layout import Layout
 from headwise.nets.dueling import Dueling
-from headwise.ops import (
-    Buffer,
-    HeadTable,
-    Layer,
-    When,
-    advantages,
-    copy,
-    fill,
-    heads_last,
-    mix,
-    mix_gradient,
-    operation,
-    total,
-)
+from headwise.ops import Buffer, HeadTable, Layer, When, operation
 from headwise.ops.distributions import Distribution
 
 
@@ -52,7 +40,7 @@ class ValueCritic:
         if self.num_values == 1:
             return values
         columns = self._scratch("value", x.num_rows, self.num_values)
-        heads_last(values, out=columns)
+        ops.heads_last(values, out=columns)
         return columns
 
     def predict(self, x: Buffer, taken: Taken) -> Buffer:
@@ -63,7 +51,7 @@ class ValueCritic:
         """From the gradient of the last prediction to those of the parameters."""
         if self.num_values > 1:
             columns = self._scratch("value", x.num_rows, self.num_values)
-            heads_last.backward(self._net.rows(x.num_rows), out=columns)
+            ops.heads_last.backward(self._net.rows(x.num_rows), out=columns)
         self._net.backward([x])
 
 
@@ -95,21 +83,23 @@ class BranchingCritic:
         """Q of the actions taken, (P, 1, B, 1)."""
         value, y, _ = self.net.forward([x])
         q = self._scratch("q", x.num_rows)
-        total(value, self.chosen(y, taken), adds_up=True, out=q)
+        ops.total(value, self.chosen(y, taken), adds_up=True, out=q)
         return q
 
     def backward(self, x: Buffer, taken: Taken) -> None:
         """From the gradient of the last prediction to those of the parameters."""
         value, y = self.net.rows(x.num_rows)
         chosen, q = self._advantage(x.num_rows), self._scratch("q", x.num_rows)
-        total.backward(value, chosen, adds_up=True, out=q)
+        ops.total.backward(value, chosen, adds_up=True, out=q)
         self._back_to_advantages(y, chosen, taken)
         self.net.backward([x])
 
     def chosen(self, y: Buffer, taken: Taken) -> Buffer:
         """The centered advantages of the options taken, (P, 1, B, H)."""
         chosen = self._advantage(y.num_rows)
-        advantages(y, taken.option, None, taken.probs, taken.in_use, table=self.table, out=chosen)
+        ops.advantages(
+            y, taken.option, None, taken.probs, taken.in_use, table=self.table, out=chosen
+        )
         return chosen
 
     def slope(self, x: Buffer, chosen: Buffer | None) -> Buffer | None:
@@ -124,7 +114,7 @@ class BranchingCritic:
         return self._scratch("advantage", rows, self.table.num_heads)
 
     def _back_to_advantages(self, y: Buffer, chosen: Buffer, taken: Taken) -> None:
-        advantages.backward(
+        ops.advantages.backward(
             y, taken.option, None, taken.probs, taken.in_use, table=self.table, out=chosen
         )
 
@@ -149,14 +139,14 @@ class MixingCritic(BranchingCritic):
         """Q of the actions taken, (P, 1, B, 1)."""
         value, y, _ = self.net.forward([x])
         q = self._scratch("q", x.num_rows)
-        mix(value, self.chosen(y, taken), self._mixer.forward([x]), out=q)
+        ops.mix(value, self.chosen(y, taken), self._mixer.forward([x]), out=q)
         return q
 
     def backward(self, x: Buffer, taken: Taken) -> None:
         """From the gradient of the last prediction to those of the parameters."""
         value, y = self.net.rows(x.num_rows)
         chosen, q = self._advantage(x.num_rows), self._scratch("q", x.num_rows)
-        mix.backward(value, chosen, self._mixer.rows(x.num_rows), out=q)
+        ops.mix.backward(value, chosen, self._mixer.rows(x.num_rows), out=q)
         self._back_to_advantages(y, chosen, taken)
         self._mixer.backward([x])
         self.net.backward([x])
@@ -164,9 +154,9 @@ class MixingCritic(BranchingCritic):
     def slope(self, x: Buffer, chosen: Buffer | None) -> Buffer:
         """How much advantages count in Q, at those chosen or at zero."""
         at = self._scratch("at", x.num_rows, self.table.num_heads)
-        fill(at, 0.0) if chosen is None else copy(chosen, out=at)
+        ops.fill(at, 0.0) if chosen is None else ops.copy(chosen, out=at)
         slope = self._scratch("slope", x.num_rows, self.table.num_heads)
-        mix_gradient(at, self._mixer.forward([x]), out=slope)
+        ops.mix_gradient(at, self._mixer.forward([x]), out=slope)
         return slope
 
     def mixture_weights(self, x: Buffer) -> Buffer:

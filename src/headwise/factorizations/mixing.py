@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from headwise import ops
 from headwise.factorizations.values import BranchingValue
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
-from headwise.ops import (
-    Buffer,
-    Embedding,
-    Layer,
-    add,
-    boltzmann,
-    copy,
-    embed,
-    entropy_bonus,
-    mix,
-    mix_gradient,
-    weigh,
-)
+from headwise.ops import Buffer, Embedding, Layer
 
 MixerKind: TypeAlias = Literal["paper", "qplex"]
 
@@ -47,7 +36,7 @@ class MixedValue(BranchingValue):
         """V plus the mixture of the advantages of the options taken, (P, N, B, 1)."""
         value, y, features = self.net.forward(self.inputs(x, action))
         q, chosen = self.room("q", x.num_rows), self.chosen(y, action, mask)
-        mix(value, chosen, self._mixer.forward([self._held(features)]), out=q)
+        ops.mix(value, chosen, self._mixer.forward([self._held(features)]), out=q)
         return q
 
     def backward(
@@ -68,7 +57,7 @@ class MixedValue(BranchingValue):
         slope = self._slope(self._mixer.forward([self._held(features)], self._first))
         out = [self.options(action), self._scratch("entropy drawn", x.num_rows, self.num_discrete)]
         given = slope.copies(0), self.options(alpha), self.options(uniform), mask
-        boltzmann(y.copies(0), *given, table=self.table, out=out)
+        ops.boltzmann(y.copies(0), *given, table=self.table, out=out)
 
     def soft(
         self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
@@ -87,19 +76,19 @@ class MixedValue(BranchingValue):
         out = [self.options(drawn), entropy, *([] if use is None else [use])]
         if use is not None and self.num_continuous:
             numbers = self.num_discrete, self.num_continuous
-            copy(action.columns(*numbers), out=drawn.columns(*numbers))
-        boltzmann(y, *given, table=self.soft_table, out=out)
+            ops.copy(action.columns(*numbers), out=drawn.columns(*numbers))
+        ops.boltzmann(y, *given, table=self.soft_table, out=out)
         q, soft = self.room("q", rows), self.room("soft", rows)
-        mix(value, self.chosen(y, drawn, mask), weights, out=q)
-        entropy_bonus(entropy, self.options(alpha), None, adds_up=True, out=bonus)
-        add(q, bonus, out=soft)
+        ops.mix(value, self.chosen(y, drawn, mask), weights, out=q)
+        ops.entropy_bonus(entropy, self.options(alpha), None, adds_up=True, out=bonus)
+        ops.add(q, bonus, out=soft)
         return Soft(soft, entropy.copies(0), None if use is None else use.copies(0))
 
     def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
         """From the gradient of the soft value to that of the real numbers of actions."""
         drawn, _, bonus, _ = self._drawn(action)
         rows = x.num_rows
-        add.backward(self.room("q", rows), bonus, out=self.room("soft", rows))
+        ops.add.backward(self.room("q", rows), bonus, out=self.room("soft", rows))
         self._back_from_mixture(x, action, self.by_head("advantage", rows))
         self.back_to_advantages(self.net.rows(rows)[1], drawn)
         self.net.backward(self.inputs(x, action), weights=False)
@@ -109,7 +98,7 @@ class MixedValue(BranchingValue):
     def _back_from_mixture(self, x: Buffer, action: Buffer, chosen: Buffer) -> None:
         value, _ = self.net.rows(x.num_rows)
         weights = self._mixer.rows(x.num_rows)
-        mix.backward(value, chosen, weights, out=self.room("q", x.num_rows))
+        ops.mix.backward(value, chosen, weights, out=self.room("q", x.num_rows))
 
     def _drawn(self, action: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer | None]:
         """Actions with options that each copy draws, entropies, their worth, and use."""
@@ -128,13 +117,13 @@ class MixedValue(BranchingValue):
     def _held(self, features: Buffer) -> Buffer:
         """What V and advantages are made of, as constants."""
         state = self._state(features.num_rows)
-        copy(features, out=state)
+        ops.copy(features, out=state)
         return state
 
     def _slope(self, weights: Buffer) -> Buffer:
         """What advantages count where all are zero, (P, N, B, D)."""
         slope = self.by_head("slope", weights.num_rows, gradient=False)
-        mix_gradient(self.by_head("zero", weights.num_rows, gradient=False), weights, out=slope)
+        ops.mix_gradient(self.by_head("zero", weights.num_rows, gradient=False), weights, out=slope)
         return slope
 
 
@@ -161,9 +150,9 @@ class WeighedValue(BranchingValue):
         value, y, features = self.net.forward([x])
         q, chosen = self.room("q", x.num_rows), self.chosen(y, action, mask)
         state, options = self._seen(x.num_rows)
-        copy(features, out=state)
-        embed(action, None, self.use_room(action), embedding=self._embedding, out=options)
-        weigh(value, chosen, self._mixer.forward([state, options]), out=q)
+        ops.copy(features, out=state)
+        ops.embed(action, None, self.use_room(action), embedding=self._embedding, out=options)
+        ops.weigh(value, chosen, self._mixer.forward([state, options]), out=q)
         return q
 
     def backward(
@@ -172,7 +161,7 @@ class WeighedValue(BranchingValue):
         """From the gradient of what was predicted to those of parameters."""
         rows = x.num_rows
         (value, y), chosen = self.net.rows(rows), self.by_head("advantage", rows)
-        weigh.backward(value, chosen, self._mixer.rows(rows), out=self.room("q", rows))
+        ops.weigh.backward(value, chosen, self._mixer.rows(rows), out=self.room("q", rows))
         self.back_to_advantages(y, action)
         if weights:
             self._mixer.backward(self._seen(rows))

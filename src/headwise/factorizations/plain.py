@@ -7,10 +7,11 @@ no reason to use it or not, and each head's own maximum is the joint maximum.
 
 from __future__ import annotations
 
+from headwise import ops
 from headwise.factorizations.values import HeadValues
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
-from headwise.ops import Buffer, Layer, greedy, option_values, scaled_log_policy, soft_value, total
+from headwise.ops import Buffer, Layer
 
 
 class PlainValue(HeadValues):
@@ -36,7 +37,7 @@ class PlainValue(HeadValues):
         """The values of the options taken, (P, 1, B, G)."""
         y = self.net.forward([x])
         self.use(action)
-        greedy(y, mask, table=self.table, out=self._best(x.num_rows))
+        ops.greedy(y, mask, table=self.table, out=self._best(x.num_rows))
         return self._of(y, action, x.num_rows)
 
     def backward(
@@ -44,22 +45,22 @@ class PlainValue(HeadValues):
     ) -> None:
         """From the gradient of what was predicted to those of parameters."""
         y, chosen = self.net.rows(x.num_rows), self.by_head("chosen", x.num_rows)
-        total.backward(None, chosen, adds_up=self.adds_up, out=self.room("q", x.num_rows))
+        ops.total.backward(None, chosen, adds_up=self.adds_up, out=self.room("q", x.num_rows))
         given = self._given(action, x.num_rows)
-        option_values.backward(y, *given, table=self.table, out=chosen)
+        ops.option_values.backward(y, *given, table=self.table, out=chosen)
         self.net.backward([x], weights=weights)
 
     def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
         """Writes each head's best option into actions."""
-        greedy(self.net.forward([x]), mask, table=self.table, out=self.options(action))
+        ops.greedy(self.net.forward([x]), mask, table=self.table, out=self.options(action))
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
         """What is predicted for the best action, whether it uses a head or not."""
         y, best = self.net.forward([x]), self._best(x.num_rows)
-        greedy(y, mask, table=self.table, out=best)
+        ops.greedy(y, mask, table=self.table, out=best)
         chosen, q = self.by_head("chosen", x.num_rows), self.room("q", x.num_rows)
-        option_values(y, best, None, None, table=self.table, out=chosen)
-        total(None, chosen, adds_up=self.adds_up, out=q)
+        ops.option_values(y, best, None, None, table=self.table, out=chosen)
+        ops.total(None, chosen, adds_up=self.adds_up, out=q)
         return q
 
     def soft(
@@ -73,14 +74,14 @@ class PlainValue(HeadValues):
         soft = Soft(self.room("soft", x.num_rows), entropy, use)
         given = None, self.net.forward([x]), self.options(alpha), mask, None
         out = [x for x in soft if x is not None]
-        soft_value(*given, table=self.soft_table, adds_up=self.adds_up, plain=True, out=out)
+        ops.soft_value(*given, table=self.soft_table, adds_up=self.adds_up, plain=True, out=out)
         return soft
 
     def log_policy(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> Buffer:
         """Temperatures times the log-policies of the options taken, (P, 1, B, D)."""
         out = self.by_head("log policy", x.num_rows)
         given = self.net.forward([x]), self.options(action), self.options(alpha), mask
-        scaled_log_policy(*given, table=self.table, out=out)
+        ops.scaled_log_policy(*given, table=self.table, out=out)
         return out
 
     def _best(self, rows: int) -> Buffer:
@@ -88,8 +89,8 @@ class PlainValue(HeadValues):
 
     def _of(self, y: Buffer, action: Buffer, rows: int) -> Buffer:
         chosen, q = self.by_head("chosen", rows), self.room("q", rows)
-        option_values(y, *self._given(action, rows), table=self.table, out=chosen)
-        total(None, chosen, adds_up=self.adds_up, out=q)
+        ops.option_values(y, *self._given(action, rows), table=self.table, out=chosen)
+        ops.total(None, chosen, adds_up=self.adds_up, out=q)
         return q
 
     def _given(self, action: Buffer, rows: int) -> tuple[Buffer, Buffer | None, Buffer | None]:

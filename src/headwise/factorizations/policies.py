@@ -5,19 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from headwise import ops
 from headwise.heads.blueprint import Blueprint, Part, Taken
 from headwise.heads.layout import Which
-from headwise.ops import (
-    Buffer,
-    Draw,
-    Evaluation,
-    Layer,
-    evaluate,
-    mean_penalty,
-    mode,
-    rsample,
-    sample,
-)
+from headwise.ops import Buffer, Draw, Evaluation, Layer
 from headwise.population.store import Free
 
 
@@ -95,39 +86,41 @@ class FactoredPolicy:
         self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Sequence[Buffer]
     ) -> None:
         """Draws raw actions, unit actions and log-probabilities."""
-        sample(self.net.forward([x]), self.std, uniform, mask, table=self.table, out=out)
+        ops.sample(self.net.forward([x]), self.std, uniform, mask, table=self.table, out=out)
 
     def mode(self, x: Buffer, mask: Buffer | None, out: Sequence[Buffer]) -> None:
         """The greedy raw actions, and the same in unit form."""
-        mode(self.net.forward([x]), self.std, mask, table=self.table, out=out)
+        ops.mode(self.net.forward([x]), self.std, mask, table=self.table, out=out)
 
     def evaluate(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
         """Log-probabilities and entropies of given actions."""
         y, std = self.outputs(x, taken)
-        evaluate(
+        ops.evaluate(
             y, std, taken.raw, taken.mask, taken.old, table=self.table, given=self.depends, out=out
         )
 
     def rsample(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
         """Draws actions through which gradients flow, with their entropies."""
-        rsample(self.net.forward([x]), self.std, uniform, mask, table=self.table, out=out)
+        ops.rsample(self.net.forward([x]), self.std, uniform, mask, table=self.table, out=out)
 
     def rsample_backward(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
         """From the gradients of what was drawn last to those of the parameters."""
         y = self.net.rows(x.num_rows)
-        rsample.backward(y, self.std, uniform, mask, table=self.table, out=out)
+        ops.rsample.backward(y, self.std, uniform, mask, table=self.table, out=out)
         self.net.backward([x])
 
     def backward(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
         """From the gradients of the last evaluation to those of the parameters."""
         y, penalty = self.net.rows(x.num_rows), self.plan.mean_penalty
-        evaluate.backward(
+        ops.evaluate.backward(
             y, self.std, taken.raw, taken.mask, taken.old,
             table=self.table, given=self.depends, out=out,
         )  # fmt: skip
         if penalty and self.table.continuous:
-            mean_penalty(y, table=self.table, coef=penalty, out=self._penalty)
-            mean_penalty.backward(y, table=self.table, coef=penalty, out=self._penalty, add=True)
+            ops.mean_penalty(y, table=self.table, coef=penalty, out=self._penalty)
+            ops.mean_penalty.backward(
+                y, table=self.table, coef=penalty, out=self._penalty, add=True
+            )
         self.net.backward(self.inputs(x, taken))
 
 

@@ -9,21 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from headwise import ops
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint, Part
 from headwise.nets.dueling import Dueling
-from headwise.ops import (
-    Buffer,
-    HeadTable,
-    advantages,
-    boltzmann,
-    greedy,
-    heads_last,
-    in_use,
-    scaled_log_policy,
-    soft_value,
-    total,
-)
+from headwise.ops import Buffer, HeadTable
 
 Room: TypeAlias = Callable[[str, int], Buffer]
 """Where values of so many rows go, by name."""
@@ -79,7 +69,7 @@ class HeadValues:
         """Which heads actions use, (P, 1 or N, B, H); None: all of them, or nobody asks."""
         use = self.use_room(action)
         if use is not None and self._conditions is not None:
-            in_use(action, table=self._conditions, out=use)
+            ops.in_use(action, table=self._conditions, out=use)
         return use
 
     def use_room(self, action: Buffer) -> Buffer | None:
@@ -148,7 +138,7 @@ class BranchingValue(HeadValues):
         """V plus the centered advantages of the options taken, (P, N, B, G)."""
         value, y, _ = self.net.forward(self.inputs(x, action))
         q = self.room("q", x.num_rows)
-        total(value, self.chosen(y, action, mask), adds_up=self.adds_up, out=q)
+        ops.total(value, self.chosen(y, action, mask), adds_up=self.adds_up, out=q)
         return q
 
     def backward(
@@ -157,17 +147,17 @@ class BranchingValue(HeadValues):
         """From the gradient of what was predicted to those of parameters and of the action."""
         value, y = self.net.rows(x.num_rows)
         chosen, q = self.by_head("advantage", x.num_rows), self.room("q", x.num_rows)
-        total.backward(value, chosen, adds_up=self.adds_up, out=q)
+        ops.total.backward(value, chosen, adds_up=self.adds_up, out=q)
         self.back_to_advantages(y, action)
         self.net.backward(self.inputs(x, action), weights=weights)
 
     def chosen(self, y: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
         """The centered advantages of the options taken, (P, N, B, D); zero where not in use."""
         best, chosen = self._best(y.num_rows), self.by_head("advantage", y.num_rows)
-        greedy(y, mask, table=self.table, out=best)
+        ops.greedy(y, mask, table=self.table, out=best)
         use = self.use(action)
         given = self.options(action), best, None, use and self.options(use)
-        advantages(y, *given, table=self.table, out=chosen)
+        ops.advantages(y, *given, table=self.table, out=chosen)
         return chosen
 
     def back_to_advantages(self, y: Buffer, action: Buffer) -> None:
@@ -175,14 +165,14 @@ class BranchingValue(HeadValues):
         best, chosen = self._best(y.num_rows), self.by_head("advantage", y.num_rows)
         use = self.use_room(action)
         given = self.options(action), best, None, use and self.options(use)
-        advantages.backward(y, *given, table=self.table, out=chosen)
+        ops.advantages.backward(y, *given, table=self.table, out=chosen)
 
     # --- what is chosen -------------------------------------------------------------------------
 
     def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
         """Writes the first copy's best options into actions whose real numbers are given."""
         y = self.first_advantages(self.inputs(x, action))
-        greedy(y, mask, table=self.table, out=self.options(action))
+        ops.greedy(y, mask, table=self.table, out=self.options(action))
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
         """V, (P, N, B, 1), or each head's own, (P, N, B, D): the advantage of the best is zero."""
@@ -190,7 +180,7 @@ class BranchingValue(HeadValues):
         if not self.apart:
             return value
         columns = self.room("greedy value", x.num_rows)
-        heads_last(value, out=columns)
+        ops.heads_last(value, out=columns)
         return columns
 
     def draw(
@@ -200,7 +190,7 @@ class BranchingValue(HeadValues):
         y = self.first_advantages(self.inputs(x, action))
         out = [self.options(action), self._scratch("entropy drawn", x.num_rows, self.num_discrete)]
         given = None, self.options(alpha), self.options(uniform), mask
-        boltzmann(y, *given, table=self.table, out=out)
+        ops.boltzmann(y, *given, table=self.table, out=out)
 
     def first_advantages(self, x: list[Buffer]) -> Buffer:
         """Advantages of all options by the first copy."""
@@ -218,7 +208,7 @@ class BranchingValue(HeadValues):
         soft = self._soft_room(x.num_rows)
         out = [x for x in soft if x is not None]
         given = value, y, self.options(alpha), mask, None
-        soft_value(*given, table=self.soft_table, adds_up=self.adds_up, plain=False, out=out)
+        ops.soft_value(*given, table=self.soft_table, adds_up=self.adds_up, plain=False, out=out)
         return soft
 
     def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
@@ -226,7 +216,7 @@ class BranchingValue(HeadValues):
         value, y = self.net.rows(x.num_rows)
         out = [x for x in self._soft_room(x.num_rows) if x is not None]
         given = value, y, self.options(alpha), mask, None
-        soft_value.backward(
+        ops.soft_value.backward(
             *given, table=self.soft_table, adds_up=self.adds_up, plain=False, out=out
         )
         self.net.backward(self.inputs(x, action), weights=False)
@@ -236,7 +226,7 @@ class BranchingValue(HeadValues):
         y = self.net.advantages(self.inputs(x, action))
         out = self.by_head("log policy", x.num_rows)
         given = self.options(action), self.options(alpha), mask
-        scaled_log_policy(y, *given, table=self.table, out=out)
+        ops.scaled_log_policy(y, *given, table=self.table, out=out)
         return out
 
     def _best(self, rows: int) -> Buffer:

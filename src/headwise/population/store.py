@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from headwise import ops
 from headwise.errors import ConfigError
-from headwise.ops import Buffer, Network, adam_step
+from headwise.ops import Buffer, Network
 from headwise.population.keys import Keys, Stream, to_normal
 from headwise.population.reduce import per_member
 
@@ -147,7 +148,7 @@ class Adam:
 
     def step(self, follower: Store | None = None, tau: float = 0.0) -> None:
         """One step along the gradients; another store moves the part `tau` of the way."""
-        adam_step(
+        ops.adam_step(
             self.store.parameters, self.mean, self.square, self.count, self.learning_rate,
             self.alive, self.norm, max_norm=self.max_norm,
             follower=None if follower is None else follower.parameters, tau=tau,

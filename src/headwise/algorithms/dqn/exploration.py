@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from headwise import ops
 from headwise.heads.joint_actions import JointActions
 from headwise.heads.layout import Layout
-from headwise.ops import Buffer, explore, linear, operation, uniform
+from headwise.ops import Buffer, operation
 from headwise.population.keys import Keys, Stream
 from headwise.population.store import seeds_of, settings
 
@@ -49,9 +50,9 @@ class EpsilonGreedy:
         if self._joint is not None:
             heads_of_joint(best, actions=self._joint, out=self._best)
             best = self._best
-        uniform(self._uniform, self._seeds, clock, Stream.EXPLORE)
+        ops.uniform(self._uniform, self._seeds, clock, Stream.EXPLORE)
         self._schedule(clock)
-        explore(best, self._uniform, self._epsilon, mask, table=self._table, out=self.action)
+        ops.explore(best, self._uniform, self._epsilon, mask, table=self._table, out=self.action)
 
     def epsilon(self, clock: Buffer) -> Tensor:
         """How often a head takes an option at random now, (P,)."""
@@ -59,7 +60,7 @@ class EpsilonGreedy:
         return self._epsilon.tensor.flatten().clone()
 
     def _schedule(self, clock: Buffer) -> None:
-        linear(clock, self._start, self._end, span=self._span, out=self._epsilon)
+        ops.linear(clock, self._start, self._end, span=self._span, out=self._epsilon)
 
 
 @operation(compiled=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
+from headwise import ops
 from headwise.algorithms.dqn.exploration import EpsilonGreedy
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.transitions import Transitions, put_mask
@@ -18,17 +19,7 @@ from headwise.factorizations.base import Factorization, check_offers, factorizat
 from headwise.heads.action_value import ClosedFormValue
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
-from headwise.ops import (
-    Buffer,
-    HeadTable,
-    Recorded,
-    Scratch,
-    in_use,
-    munchausen,
-    shares_in_use,
-    td_target,
-    value_error,
-)
+from headwise.ops import Buffer, HeadTable, Recorded, Scratch
 from headwise.ops.threads import member_threads
 from headwise.population.store import Adam, Store, settings
 
@@ -141,12 +132,12 @@ class DQNLearner(Learner):
         """Targets by the network that follows, the error, and a step of the one that learns."""
         batch, huber = self.batch, self.config.loss == "huber"
         reward, following = self._following()
-        td_target(reward, batch.discount, following, None, None, out=self.target)
+        ops.td_target(reward, batch.discount, following, None, None, out=self.target)
 
         q = self.value.predict(batch.obs, batch.action, batch.mask)
         error = q, self.target, self._weigh()
-        value_error(*error, coef=1.0, huber=huber, out=self.loss)
-        value_error.backward(*error, coef=1.0, huber=huber, out=self.loss)
+        ops.value_error(*error, coef=1.0, huber=huber, out=self.loss)
+        ops.value_error.backward(*error, coef=1.0, huber=huber, out=self.loss)
         self.value.backward(batch.obs, batch.action, batch.mask)
         self.optimizer.step(self.slow_store, self.config.tau)
 
@@ -169,7 +160,7 @@ class DQNLearner(Learner):
         reward = self._scratch("reward", config.batch_size, value.num_values)
         settings = {"weight": config.munchausen, "floor": config.munchausen_floor}
         given = batch.reward, sure, self._use()
-        munchausen(*given, **settings, adds_up=value.num_values == 1, out=reward)
+        ops.munchausen(*given, **settings, adds_up=value.num_values == 1, out=reward)
         return reward
 
     def _weigh(self) -> Buffer:
@@ -177,7 +168,7 @@ class DQNLearner(Learner):
         use = self._use()
         if use is not None and self.value.num_values == self.layout.num_heads:
             apart = self.value.apart
-            shares_in_use(use, scale=1.0, by_head=apart, out=self._weights)
+            ops.shares_in_use(use, scale=1.0, by_head=apart, out=self._weights)
         return self._weights
 
     def _use(self) -> Buffer | None:
@@ -185,7 +176,7 @@ class DQNLearner(Learner):
         if self._conditions is None:
             return None
         use = self._scratch("use", self.config.batch_size, self.layout.num_heads, gradient=False)
-        in_use(self.batch.action, table=self._conditions, out=use)
+        ops.in_use(self.batch.action, table=self._conditions, out=use)
         return use
 
     def metrics(self) -> Metrics:

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwise import ops
 from headwise.algorithms.ppo.buffers import Rows
 from headwise.algorithms.ppo.credit import credit_weights, expected_mixture, head_importance
 from headwise.algorithms.ppo.ratios import group_advantages
 from headwise.factorizations.critics import BranchingCritic, critic_options, option_probs
 from headwise.heads.blueprint import Critic, Importance, Policy
 from headwise.heads.layout import Layout
-from headwise.ops import (
-    Buffer,
-    Ratios,
-    Scratch,
-    add,
-    copy,
-    discount_of,
-    distribution,
-    gae,
-    in_use,
-    multiply,
-    row_mean,
-    row_shares,
-    standardize,
-    td_target,
-)
+from headwise.ops import Buffer, Ratios, Scratch
 
 if TYPE_CHECKING:
     from headwise.algorithms.ppo import PPO
@@ -86,30 +72,30 @@ class Estimator:
             self._look(rows.part(start, min(chunk, rows.num_rows - start)))
         names = ("reward", "value", "next_value", "terminated", "truncated")
         trace, rest = [rows[name] for name in names], (self.gamma, self.gae_lambda)
-        gae(*trace, None, *rest, num_envs=self.num_envs, out=rows["plain"])
+        ops.gae(*trace, None, *rest, num_envs=self.num_envs, out=rows["plain"])
         if critic is not None and config.critic_target == "one_step":
             self.one_step(rows)
         else:
-            add(rows["value"], rows["plain"], out=rows["target"])
+            ops.add(rows["value"], rows["plain"], out=rows["target"])
         if critic is None:
-            copy(rows["plain"], out=rows["credit"])
+            ops.copy(rows["plain"], out=rows["credit"])
         else:
             credit_weights(
                 rows["importance"], updates, rows.get("in_use"), span=self._span,
                 floor=config.importance_floor, out=rows["weight"],
             )  # fmt: skip
-            row_mean(rows["weight"], out=self.weights)
+            ops.row_mean(rows["weight"], out=self.weights)
             if config.weight_place == "inside":
-                gae(*trace, rows["weight"], *rest, num_envs=self.num_envs, out=rows["credit"])
+                ops.gae(*trace, rows["weight"], *rest, num_envs=self.num_envs, out=rows["credit"])
             else:
-                multiply(rows["weight"], rows["plain"], out=rows["credit"])
+                ops.multiply(rows["weight"], rows["plain"], out=rows["credit"])
         if config.normalise == "rollout":
             share = self._scratch("share", rows.num_rows)
-            row_shares(rows["valid"], out=share)
+            ops.row_shares(rows["valid"], out=share)
             for x in (rows["plain"], rows["credit"]):
-                standardize(x, share, out=x)
+                ops.standardize(x, share, out=x)
         if rows["credit"].width == 1:
-            copy(rows["credit"], out=rows["advantage"])
+            ops.copy(rows["credit"], out=rows["advantage"])
         else:
             group_advantages(
                 rows["credit"], ratios=self.ratios, mean=critic is None, out=rows["advantage"]
@@ -118,12 +104,12 @@ class Estimator:
     def one_step(self, rows: Rows) -> None:
         """Targets: the reward and the next value, without it where the task has ended."""
         discount = self._scratch("discount", rows.num_rows)
-        discount_of(rows["terminated"], self.gamma, out=discount)
-        td_target(rows["reward"], discount, rows["next_value"], None, None, out=rows["target"])
+        ops.discount_of(rows["terminated"], self.gamma, out=discount)
+        ops.td_target(rows["reward"], discount, rows["next_value"], None, None, out=rows["target"])
 
     def next_values(self, rows: Rows) -> None:
         """V of the true successors."""
-        copy(self.critic.value(rows["next_obs"]), out=rows["next_value"])
+        ops.copy(self.critic.value(rows["next_obs"]), out=rows["next_value"])
         if self.branching is not None and self.config.correct_mixture:
             self.probs(rows, "next_obs", "next_mask")
             self._correct(self.branching, rows, "next_obs", "next_value")
@@ -143,12 +129,12 @@ class Estimator:
         self.next_values(rows)
         if config.kl_coef:
             y, std = self.actor.outputs(rows["obs"], rows.taken())
-            distribution(y, std, rows.get("mask"), table=self.actor.table, out=rows["old"])
+            ops.distribution(y, std, rows.get("mask"), table=self.actor.table, out=rows["old"])
         if critic is None:
-            copy(self.critic.value(rows["obs"]), out=rows["value"])
+            ops.copy(self.critic.value(rows["obs"]), out=rows["value"])
             return
         self.probs(rows)
-        copy(self._matter(critic, rows, self.importance), out=rows["value"])
+        ops.copy(self._matter(critic, rows, self.importance), out=rows["value"])
         if config.correct_mixture:
             self._correct(critic, rows, "obs", "value")
 
@@ -157,7 +143,7 @@ class Estimator:
         table, bins = self.actor.table, critic.num_bins
         critic_options(rows["unit"], table=table, bins=bins, out=rows["option"])
         if "in_use" in rows:
-            in_use(rows["option"], table=critic.table, out=rows["in_use"])
+            ops.in_use(rows["option"], table=critic.table, out=rows["in_use"])
         value, scores, _ = critic.net.forward([rows["obs"]])
         chosen, slope = critic.chosen(scores, rows.taken()), None
         if kind not in ("uniform", "range"):
@@ -187,4 +173,4 @@ class Estimator:
             _, scores, _ = critic.net.forward([rows[obs]])
             more = self._scratch("more", rows.num_rows)
             expected_mixture(scores, rows["probs"], weights, table=critic.table, out=more)
-            add(rows[value], more, out=rows[value])
+            ops.add(rows[value], more, out=rows[value])

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from headwise.ops import Buffer, Ratios, Scratch, copy, operation
+from headwise import ops
+from headwise.ops import Buffer, Ratios, Scratch, operation
 
 
 @operation(compiled=False)
@@ -92,5 +93,5 @@ class HeadGradients:
         for column in range(count):
             only_column(advantage, column=column, count=count, times=times[column], out=own)
             backward(own)
-            copy(self._gradient, out=found.rows(column, 1))
+            ops.copy(self._gradient, out=found.rows(column, 1))
         return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from headwise import ops
 from headwise.algorithms.base import RolloutPlan
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.learner import Learner
@@ -21,25 +22,7 @@ from headwise.factorizations.base import check_offers
 from headwise.factorizations.critics import BranchingCritic
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
-from headwise.ops import (
-    Buffer,
-    Evaluation,
-    Recorded,
-    Scratch,
-    adapt_coefficient,
-    add,
-    advance,
-    clipped_value_error,
-    fill,
-    gather,
-    movement,
-    policy_loss,
-    row_shares,
-    shuffle,
-    standardize,
-    uniform,
-    value_error,
-)
+from headwise.ops import Buffer, Evaluation, Recorded, Scratch
 from headwise.ops.threads import member_threads
 from headwise.population.keys import Stream
 from headwise.population.rows import rows_at_once
@@ -169,7 +152,7 @@ class PPOLearner(Learner):
     # --- acting ---------------------------------------------------------------------------------
 
     def _noise(self) -> None:
-        uniform(self.noise, self.seeds, self.acts, Stream.ACT)
+        ops.uniform(self.noise, self.seeds, self.acts, Stream.ACT)
 
     def _draw(self) -> None:
         self.actor.sample(self.obs, self.noise, self.mask, self._drawn_now)
@@ -219,12 +202,12 @@ class PPOLearner(Learner):
         rows = self.rollout
         self.estimator.run(rows, self.updates, self._chunk)
         explained_variance(rows["value"], rows["target"], rows["valid"], out=self.explained)
-        uniform(self._numbers, self.seeds, self.updates, Stream.SHUFFLE)
-        shuffle(self._numbers, order=self._order, cursor=self._cursor)
+        ops.uniform(self._numbers, self.seeds, self.updates, Stream.SHUFFLE)
+        ops.shuffle(self._numbers, order=self._order, cursor=self._cursor)
         self._measure_heads()
         for x in (self.moved, self.losses, self._cursor):
-            fill(x, 0.0)
-        advance(self.updates)
+            ops.fill(x, 0.0)
+        ops.advance(self.updates)
 
     def run_epoch(self) -> None:
         """One pass over the rollout."""
@@ -241,7 +224,7 @@ class PPOLearner(Learner):
     def _minibatch(self, count: int) -> Rows:
         part, names = self.batch.part(0, count), self._widths.gathered
         sources, out = [self.rollout[n] for n in names], [part[n] for n in names]
-        gather(sources, self._order, self._cursor, out=out)
+        ops.gather(sources, self._order, self._cursor, out=out)
         return part
 
     def gradient_step(self, part: Rows) -> None:
@@ -260,12 +243,12 @@ class PPOLearner(Learner):
         self.actor.evaluate(obs, taken, said)
         advantage = part["advantage"]
         if self.config.normalise == "minibatch":
-            standardize(advantage, share, out=advantage)
+            ops.standardize(advantage, share, out=advantage)
         self._policy_loss(part, advantage, share, self.ent_coef, self.kl_coef)
         self.actor.backward(obs, taken, said)
         if self.config.kl_coef:
             divergence, target = self.loss.columns(3), self.config.kl_target
-            adapt_coefficient(divergence, self.kl_coef, target=target, out=self.kl_coef)
+            ops.adapt_coefficient(divergence, self.kl_coef, target=target, out=self.kl_coef)
         self.optimizer.step()
 
     def _policy_loss(
@@ -275,20 +258,20 @@ class PPOLearner(Learner):
         said = self._evaluation(part)
         given = (said.log_prob, said.entropy, said.kl, part["log_prob"], advantage, share,
                  self.clip, ent_coef, kl_coef)  # fmt: skip
-        policy_loss(*given, ratios=self.ratios, out=self.loss)
-        policy_loss.backward(*given, ratios=self.ratios, out=self.loss)
+        ops.policy_loss(*given, ratios=self.ratios, out=self.loss)
+        ops.policy_loss.backward(*given, ratios=self.ratios, out=self.loss)
 
     def _value_error(self, values: Buffer, part: Rows, share: Buffer) -> None:
         """How wrong the critic is, and the gradient by what it says."""
         target, coef, clip = part["target"], self.config.value_coef, self.config.value_clip
         if clip is None:
             given = values, target, share
-            value_error(*given, coef=coef, huber=False, out=self.value_loss)
-            value_error.backward(*given, coef=coef, huber=False, out=self.value_loss)
+            ops.value_error(*given, coef=coef, huber=False, out=self.value_loss)
+            ops.value_error.backward(*given, coef=coef, huber=False, out=self.value_loss)
         else:
             held = values, target, part["value"], share
-            clipped_value_error(*held, coef=coef, clip=clip, out=self.value_loss)
-            clipped_value_error.backward(*held, coef=coef, clip=clip, out=self.value_loss)
+            ops.clipped_value_error(*held, coef=coef, clip=clip, out=self.value_loss)
+            ops.clipped_value_error.backward(*held, coef=coef, clip=clip, out=self.value_loss)
 
     def _learn_from_the_past(self, offline: OfflineRows, count: int) -> None:
         """The branching critic on past rows: one step and the next value as target."""
@@ -297,7 +280,7 @@ class PPOLearner(Learner):
         self.estimator.next_values(past)
         self.estimator.one_step(past)
         self.estimator.probs(past)  # of the current policy, whatever the policy was that acted
-        row_shares(past["valid"], out=past["share"])
+        ops.row_shares(past["valid"], out=past["share"])
         values = self.critic.predict(past["obs"], past.taken())
         self._value_error(values, past, past["share"])
         self.critic.backward(past["obs"], past.taken())
@@ -314,7 +297,7 @@ class PPOLearner(Learner):
     def _share(self, part: Rows) -> Buffer:
         """What each row counts in means over the rows where a transition took place."""
         share = self._scratch("share", part.num_rows)
-        row_shares(part["valid"], out=share)
+        ops.row_shares(part["valid"], out=share)
         return share
 
     @torch.no_grad()
@@ -337,9 +320,9 @@ class PPOLearner(Learner):
     def _report(self, part: Rows) -> None:
         said, share = self._evaluation(part), self._scratch("share", part.num_rows)
         given = said.log_prob, said.entropy, part["log_prob"], share, self.clip
-        movement(*given, self.moved, ratios=self.ratios, out=self.moved)
+        ops.movement(*given, self.moved, ratios=self.ratios, out=self.moved)
         for x, columns in ((self.loss, (0, 4)), (self.value_loss, (4, 3))):
-            add(self.losses.columns(*columns), x, out=self.losses.columns(*columns))
+            ops.add(self.losses.columns(*columns), x, out=self.losses.columns(*columns))
 
     def _measure_heads(self) -> None:
         """Each head's share of the policy gradient, over the first minibatch."""
@@ -349,7 +332,7 @@ class PPOLearner(Learner):
         if self.config.normalise == "minibatch":
             for x in (part["advantage"], plain):
                 if x is not None:
-                    standardize(x, share, out=x)
+                    ops.standardize(x, share, out=x)
 
         def backward(advantage: Buffer) -> None:
             self.actor.evaluate(part["obs"], part.taken(), self._evaluation(part))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from headwise import ops
 from headwise.heads.action_value import Actor, Soft, SoftValue
 from headwise.heads.layout import Layout
-from headwise.ops import Buffer, Draw, copy, entropy_bonus, multiply
+from headwise.ops import Buffer, Draw
 
 
 class Drawn:
@@ -89,13 +90,15 @@ class Drawn:
     def pay(self, alpha: Buffer, soft: Soft) -> None:
         """Writes the bonus: by temperatures, and by how likely heads are to be in use."""
         if self.draw is not None:
-            entropy_bonus(*self._paid(alpha, soft), adds_up=not self.apart, out=self._own_bonus)
+            ops.entropy_bonus(*self._paid(alpha, soft), adds_up=not self.apart, out=self._own_bonus)
 
     def pay_back(self, alpha: Buffer, soft: Soft) -> None:
         """From the gradient of the bonus to those of entropies, and of use."""
         if self.draw is not None:
             adds_up = not self.apart
-            entropy_bonus.backward(*self._paid(alpha, soft), adds_up=adds_up, out=self._own_bonus)
+            ops.entropy_bonus.backward(
+                *self._paid(alpha, soft), adds_up=adds_up, out=self._own_bonus
+            )
 
     def gains(self, soft: Soft) -> tuple[Buffer, Buffer, Buffer | None]:
         """What the actor gains: values, the bonus, and what gains count if not all alike.
@@ -121,10 +124,10 @@ class Drawn:
         It comes after the way back: those of real numbers are weighted in their place.
         """
         if soft.entropy is not None:
-            copy(soft.entropy, out=self.entropy.columns(0, self._first))
+            ops.copy(soft.entropy, out=self.entropy.columns(0, self._first))
         if soft.use is not None and self.actor is not None:
             own = self.entropy.columns(*self._own)
-            multiply(own, soft.use.columns(*self._own), out=own)
+            ops.multiply(own, soft.use.columns(*self._own), out=own)
         return self.entropy
 
     def _paid(self, alpha: Buffer, soft: Soft) -> tuple[Buffer, Buffer, Buffer | None]:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
+from headwise import ops
 from headwise.algorithms.sac.drawn import Drawn
 from headwise.factorizations.action_critic import ActionCritic
 from headwise.heads.action_value import Soft, SoftValue
 from headwise.heads.layout import Layout
-from headwise.ops import (
-    Buffer,
-    HeadTable,
-    Queries,
-    Scratch,
-    actor_loss,
-    add,
-    ask,
-    copy,
-    entropy_bonus,
-    expected_value,
-    in_use,
-    relax,
-)
+from headwise.ops import Buffer, HeadTable, Queries, Scratch
 
 
 class Pathwise:
@@ -45,8 +33,8 @@ class Pathwise:
         drawn = self.drawn
         soft = drawn.soft(self.critic, obs, alpha, mask)
         if drawn.actor is not None:
-            actor_loss(*drawn.gains(soft), out=self.loss)
-            actor_loss.backward(*drawn.gains(soft), out=self.loss)
+            ops.actor_loss(*drawn.gains(soft), out=self.loss)
+            ops.actor_loss.backward(*drawn.gains(soft), out=self.loss)
             drawn.pay_back(alpha, soft)
             self.critic.soft_backward(obs, drawn.action, alpha, mask)
             drawn.sample_backward(obs, mask)
@@ -95,26 +83,26 @@ class Counterfactual(Pathwise):
         assert drawn.draw is not None
         assert drawn.draw.log_probs is not None
         drawn.sample(obs, mask)
-        ask(obs, queries=queries, substitute=False, out=self._asked)
-        ask(drawn.action, queries=queries, substitute=True, out=self._answered)
-        copy(self.critic.predict(self._asked, self._answered, None), out=self._found)
+        ops.ask(obs, queries=queries, substitute=False, out=self._asked)
+        ops.ask(drawn.action, queries=queries, substitute=True, out=self._answered)
+        ops.copy(self.critic.predict(self._asked, self._answered, None), out=self._found)
         given = drawn.draw.log_probs, self._found, self._paid(alpha)
-        expected_value(*given, queries=queries, out=self._expected)
+        ops.expected_value(*given, queries=queries, out=self._expected)
 
         soft = Soft(self._expected, None, None)
         drawn.pay(alpha, soft)
         _, bonus, _ = drawn.gains(soft)
         if self._has_numbers:
             soft = Soft(self.critic.predict(obs, drawn.action, mask), None, None)
-            add(self._expected, bonus, out=self._gain)
+            ops.add(self._expected, bonus, out=self._gain)
         gains = soft.value, self._gain if self._has_numbers else bonus, None
-        actor_loss(*gains, out=self.loss)
-        actor_loss.backward(*gains, out=self.loss)
+        ops.actor_loss(*gains, out=self.loss)
+        ops.actor_loss.backward(*gains, out=self.loss)
         if self._has_numbers:
-            add.backward(self._expected, bonus, out=self._gain)
+            ops.add.backward(self._expected, bonus, out=self._gain)
             self.critic.backward(obs, drawn.action, mask, weights=False)
         drawn.pay_back(alpha, soft)
-        expected_value.backward(*given, queries=queries, out=self._expected)
+        ops.expected_value.backward(*given, queries=queries, out=self._expected)
         drawn.sample_backward(obs, mask)
         return soft
 
@@ -127,9 +115,9 @@ class Counterfactual(Pathwise):
         numbers, use, paid = (
             self._scratch(name, *shape, gradient=False) for name in ("numbers", "use", "paid")
         )
-        ask(draw.neg_log_prob, queries=self._queries, substitute=False, out=numbers)
-        in_use(self._answered, table=self._conditions, out=use)
-        entropy_bonus(numbers, alpha, use, adds_up=False, out=paid)
+        ops.ask(draw.neg_log_prob, queries=self._queries, substitute=False, out=numbers)
+        ops.in_use(self._answered, table=self._conditions, out=use)
+        ops.entropy_bonus(numbers, alpha, use, adds_up=False, out=paid)
         return paid
 
 
@@ -162,14 +150,14 @@ class StraightThrough(Pathwise):
         assert drawn.extra is not None
         drawn.sample(obs, mask)
         given = drawn.draw.log_probs, drawn.extra, self._softness
-        relax(*given, table=self._table, out=self._relaxed)
+        ops.relax(*given, table=self._table, out=self._relaxed)
         soft = Soft(self.critic.predict_relaxed(obs, drawn.action, self._options), None, None)
         drawn.pay(alpha, soft)
 
-        actor_loss(*drawn.gains(soft), out=self.loss)
-        actor_loss.backward(*drawn.gains(soft), out=self.loss)
+        ops.actor_loss(*drawn.gains(soft), out=self.loss)
+        ops.actor_loss.backward(*drawn.gains(soft), out=self.loss)
         drawn.pay_back(alpha, soft)
         self.critic.backward_relaxed(obs, drawn.action, self._options)
-        relax.backward(*given, table=self._table, out=self._relaxed)
+        ops.relax.backward(*given, table=self._table, out=self._relaxed)
         drawn.sample_backward(obs, mask)
         return soft

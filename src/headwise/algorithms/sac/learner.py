@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from headwise import ops
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.sac.drawn import Drawn
 from headwise.algorithms.sac.improvement import Counterfactual, Pathwise, StraightThrough
@@ -24,22 +25,7 @@ from headwise.factorizations.base import check_offers
 from headwise.heads.action_value import Actor, Soft
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
-from headwise.ops import (
-    Buffer,
-    HeadTable,
-    Queries,
-    Recorded,
-    Scratch,
-    advance,
-    decaying,
-    entropy_bonus,
-    in_use,
-    multiply,
-    row_mean,
-    td_target,
-    uniform,
-    value_error,
-)
+from headwise.ops import Buffer, HeadTable, Queries, Recorded, Scratch
 from headwise.ops.threads import member_threads
 from headwise.population.keys import Stream
 from headwise.population.store import Adam, Store, seeds_of, settings
@@ -160,7 +146,7 @@ class SACLearner(Learner):
     # --- acting ---------------------------------------------------------------------------------
 
     def _noise(self) -> None:
-        uniform(self.noise, self.seeds, self.acts, Stream.ACT)
+        ops.uniform(self.noise, self.seeds, self.acts, Stream.ACT)
 
     def _draw(self) -> None:
         drawn, alpha = self._acts, self.temperatures.now(self.updates)
@@ -188,28 +174,28 @@ class SACLearner(Learner):
         batch, following, now = self.batch, self._next, self._now
         alpha = self.temperatures.now(self.updates)
 
-        uniform(following.noise, self.seeds, self.updates, Stream.TARGET)
+        ops.uniform(following.noise, self.seeds, self.updates, Stream.TARGET)
         soft = following.soft(self.slow, batch.next_obs, alpha, batch.next_mask)
         expected = self._expected_bonus(alpha, soft)
         value = soft.value, following.bonus, expected
-        td_target(batch.reward, batch.discount, *value, out=self.target)
+        ops.td_target(batch.reward, batch.discount, *value, out=self.target)
 
         q = self.critic.predict(batch.obs, batch.action, batch.mask)
-        row_mean(q, out=self.q_values)
+        ops.row_mean(q, out=self.q_values)
         error = q, self.target, self._weigh()
-        value_error(*error, coef=1.0, huber=False, out=self.critic_loss)
-        value_error.backward(*error, coef=1.0, huber=False, out=self.critic_loss)
+        ops.value_error(*error, coef=1.0, huber=False, out=self.critic_loss)
+        ops.value_error.backward(*error, coef=1.0, huber=False, out=self.critic_loss)
         self.critic.backward(batch.obs, batch.action, batch.mask)
         self.optimizers["critic"].step(self.slow_store, self.config.tau)
 
-        uniform(now.noise, self.seeds, self.updates, Stream.ACTOR)
+        ops.uniform(now.noise, self.seeds, self.updates, Stream.ACTOR)
         self._relax()
         soft = self.improvement.gradient(batch.obs, batch.mask, alpha)
         if self.actor is not None:
             self.optimizers["actor"].step()
 
         self.temperatures.step(now.entropies(soft), now.use(soft), batch.mask)
-        advance(self.updates)
+        ops.advance(self.updates)
 
     def _expected_bonus(self, alpha: Buffer, soft: Soft) -> Buffer | None:
         """What entropy is worth where it meets its target, (P, 1, 1 or B, G): it is not paid.
@@ -224,16 +210,16 @@ class SACLearner(Learner):
         use = None if self.critic.apart else self._old_use()
         rows = target.num_rows
         expected = self._scratch("expected", rows, self.critic.num_values, gradient=False)
-        entropy_bonus(target, alpha, use, adds_up=not self.critic.apart, out=expected)
+        ops.entropy_bonus(target, alpha, use, adds_up=not self.critic.apart, out=expected)
         return expected
 
     def _old_use(self) -> Buffer | None:
         if self._conditions is None:
             return None
         use = self._scratch("use", self.config.batch_size, self.layout.num_heads, gradient=False)
-        in_use(self.batch.action, table=self._conditions, out=use)
+        ops.in_use(self.batch.action, table=self._conditions, out=use)
         mean = self._scratch("mean use", 1, self.layout.num_heads, gradient=False)
-        row_mean(use, out=mean)
+        ops.row_mean(use, out=mean)
         return mean
 
     def _weigh(self) -> Buffer:
@@ -241,9 +227,9 @@ class SACLearner(Learner):
         if self._conditions is None or not self.critic.apart:
             return self._share
         use = self._scratch("use", self.config.batch_size, self.layout.num_heads, gradient=False)
-        in_use(self.batch.action, table=self._conditions, out=use)
+        ops.in_use(self.batch.action, table=self._conditions, out=use)
         weights = self._scratch("weights", *self.target.tensor.shape[-2:], gradient=False)
-        multiply(use, self._share, out=weights)
+        ops.multiply(use, self._share, out=weights)
         return weights
 
     def _relax(self) -> None:
@@ -252,7 +238,7 @@ class SACLearner(Learner):
             start, decay, floor = (
                 getattr(self.config, f"gumbel_{name}") for name in ("start", "decay", "floor")
             )
-            decaying(self.updates, start=start, decay=decay, floor=floor, out=self.softness)
+            ops.decaying(self.updates, start=start, decay=decay, floor=floor, out=self.softness)
 
     def metrics(self) -> Metrics:
         """What the last update reports: (P,) for a member, (P, H) for its heads."""

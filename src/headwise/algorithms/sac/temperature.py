@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from headwise import ops
 from headwise.heads.layout import Layout
-from headwise.ops import Buffer, Scratch, entropy_surplus, linear, target_entropy, temperatures
+from headwise.ops import Buffer, Scratch
 from headwise.ops.functions import indices
 from headwise.population.keys import Keys
 from headwise.population.store import Adam, Free, Store, settings
@@ -77,16 +78,16 @@ class Temperatures:
 
     def now(self, clock: Buffer) -> Buffer:
         """The temperatures of all heads, (P, 1, 1, H); the target moves by the clock of updates."""
-        temperatures(self.log_alpha, groups=self.groups, out=self.alpha)
+        ops.temperatures(self.log_alpha, groups=self.groups, out=self.alpha)
         if self._end is not None:
-            linear(clock, self._start, self._end, span=self._span, out=self._fraction)
+            ops.linear(clock, self._start, self._end, span=self._span, out=self._fraction)
         return self.alpha
 
     def target(self, mask: Buffer | None) -> Buffer:
         """The entropy that each head should have, (P, 1, 1 or B, H), given what may be chosen."""
         rows = 1 if mask is None else mask.num_rows
         target = self._scratch("target", rows, len(self.groups), gradient=False)
-        target_entropy(self._fraction, mask, table=self._table, out=target)
+        ops.target_entropy(self._fraction, mask, table=self._table, out=target)
         return target
 
     def step(self, entropy: Buffer, use: Buffer | None, mask: Buffer | None) -> None:
@@ -96,7 +97,7 @@ class Temperatures:
         as much less to reach as it is less likely to be in use, (P, 1, B, H).
         """
         out = [self._surplus, self.entropy, self.aim]
-        entropy_surplus(entropy, self.target(mask), use, groups=self.groups, out=out)
+        ops.entropy_surplus(entropy, self.target(mask), use, groups=self.groups, out=out)
         self.optimizer.step()
 
     def metrics(self) -> Metrics:
