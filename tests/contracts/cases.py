@@ -293,7 +293,9 @@ class SoftModel(Model):
             self.actor = kind.actor(self.plan)
             self.actor_store = Store(self.keys, self.actor.parts, 1000)
         members = len(seeds)
-        self.drawn = Drawn(layout, members, rows, self.actor, first, apart=self.made.apart)
+        self.drawn = Drawn(
+            layout, members, rows, self.actor, first, independent=self.made.independent
+        )
         self.alpha = Buffer(members, 1, layout.num_heads)
         self.alpha.tensor[:] = torch.linspace(0.2, 0.5, layout.num_heads)
 

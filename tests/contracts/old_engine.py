@@ -178,7 +178,7 @@ class Blocks:
             first, *rest = old.layers("embedding", "output", "advantage")
             seen = self._after(OBS + self.numbers, as_inputs(self.spec, self.options))
             return [state, [in_rows(first, seen), *rest]]
-        if kind == "ApartCritics":
+        if kind == "IndependentCritics":
             found = self._dueling(old.below("options")) if self.options else []
             return [*found, self._own_number(old.layers("output"))] if self.numbers else found
         found = self._dueling(old.below("net"))

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import elu, one_hot, softplus
 
 from headwise.factorizations.action_critic import ActionCritic
-from headwise.factorizations.apart import ApartCritics
 from headwise.factorizations.chain_values import ChainValue
+from headwise.factorizations.independent_critics import IndependentCritics
 from headwise.factorizations.mixing import MixedValue, WeighedValue
 from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.values import BranchingValue
@@ -99,7 +99,7 @@ def q_values(
     if isinstance(it, ActionCritic):
         heads = range(layout.num_heads)
         return nets[0](state, embedded(part, action, heads, use).unsqueeze(1))
-    if isinstance(it, ApartCritics):
+    if isinstance(it, IndependentCritics):
         columns = []
         if discrete:
             value, y, _ = dueling(part, nets, [state])
@@ -112,9 +112,9 @@ def q_values(
             columns.append(y.movedim(2, -1))
         return torch.cat(columns, dim=-1)
     if isinstance(it, PlainValue):
-        scores = scores_of(part, nets[0](state), 1, stacked=it.apart)
+        scores = scores_of(part, nets[0](state), 1, stacked=it.independent)
         best, chosen = best_and_chosen(part, scores, action, mask)
-        if not it.apart:  # a learner of its own does not ask whether it is in use
+        if not it.independent:  # a learner of its own does not ask whether it is in use
             chosen = torch.where(used > 0.0, chosen, best)
         return chosen.sum(-1, keepdim=True) if it.adds_up else chosen
     if isinstance(it, ChainValue):
@@ -124,10 +124,10 @@ def q_values(
         return nets[0](*inputs) + ((chosen - best) * used).sum(-1, keepdim=True)
 
     assert isinstance(it, BranchingValue)
-    if it.apart:
+    if it.independent:
         inputs, used = [state], torch.ones_like(used)
     value, y, features = dueling(part, nets, inputs)
-    scores = scores_of(part, y, copies, stacked=it.apart)
+    scores = scores_of(part, y, copies, stacked=it.independent)
     best, chosen = best_and_chosen(part, scores, action, mask)
     advantage = (chosen - best) * used
     if isinstance(it, WeighedValue):
@@ -136,6 +136,6 @@ def q_values(
         return value + (weights * advantage).sum(-1, keepdim=True)
     if isinstance(it, MixedValue):
         return value + mixed(advantage, nets[3](features.detach()))
-    if it.apart:
+    if it.independent:
         value = value.squeeze(-1).unflatten(1, (copies, discrete)).movedim(2, -1)
     return value + (advantage.sum(-1, keepdim=True) if it.adds_up else advantage)

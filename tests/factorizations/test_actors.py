@@ -163,7 +163,7 @@ class Learning:
         self.obs = observations(rows=rows) if obs is None else obs
         extra = layout.num_discrete * max(layout.sizes) if straight else 0
         self.drawn = Drawn(
-            layout, MEMBERS, rows, self.actor.it, 0, apart=False, extra=extra
+            layout, MEMBERS, rows, self.actor.it, 0, independent=False, extra=extra
         )  # fmt: skip
         self.drawn.noise.tensor[:, 0] = uniforms(self.drawn.noise.width, rows=rows)
         self.alpha = torch.linspace(0.2, 0.5, layout.num_heads).expand(MEMBERS, 1, -1).clone()

@@ -18,8 +18,8 @@ from built import (
 from oracle import best_and_chosen, dueling, embedded, in_use, mixed, q_values, scores_of
 
 from headwise import ActionSpec, Choice, Range
-from headwise.factorizations.apart import ApartCritics
 from headwise.factorizations.chain_values import ChainValue
+from headwise.factorizations.independent_critics import IndependentCritics
 from headwise.factorizations.mixing import MixedValue
 from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.qplex import QPLEX
@@ -67,12 +67,12 @@ class Softly:
         """V, log-policies (P, N, B, n), gains of options, and what V is made of."""
         part, it, nets = self.part, self.it, self.part.networks(leaf)
         state, discrete = self.obs.double().unsqueeze(1), self.layout.num_discrete
-        seen = [state] if it.__dict__.get("apart") or not self.layout.num_continuous else [
+        seen = [state] if it.__dict__.get("independent") or not self.layout.num_continuous else [
             state, numbers.unsqueeze(1)
         ]  # fmt: skip
-        seen = [state] if isinstance(it, ApartCritics) else seen
+        seen = [state] if isinstance(it, IndependentCritics) else seen
         slope, features = None, None
-        stacked = isinstance(it, ApartCritics | ChainValue) or it.apart
+        stacked = isinstance(it, IndependentCritics | ChainValue) or it.independent
         if isinstance(it, PlainValue):
             value, y = None, nets[0](state)
         elif isinstance(it, ChainValue):
@@ -113,7 +113,7 @@ class Softly:
             action = torch.zeros_like(self.taken)
             action[..., : self.layout.num_discrete] = options
             used = in_use(self.part, action).double()[:, None]
-            if self.it.apart:
+            if self.it.independent:
                 used = torch.ones_like(used)
             own = [log[..., int(k)] for log, k in zip(logs, options, strict=True)]
             chance = torch.stack(own).sum(0).exp()
@@ -163,18 +163,18 @@ def test_soft_values_are_expected_over_all_options(name, what, spec, masked):
         gains, entropy, use = case.expected_heads(logs, scores, best)
         if isinstance(it, PlainValue):
             gains = gains + best
-        adds_up = not isinstance(it, ApartCritics) and it.adds_up
+        adds_up = not isinstance(it, IndependentCritics) and it.adds_up
         soft = gains.sum(-1, keepdim=True) if adds_up else gains
         if value is not None:
             if value.shape[1] != it.copies:
                 value = value.squeeze(-1).unflatten(1, (it.copies, discrete)).movedim(2, -1)
             soft = value + soft
-    if isinstance(it, ApartCritics) and case.layout.num_continuous:
+    if isinstance(it, IndependentCritics) and case.layout.num_continuous:
         taken = torch.cat([case.taken[..., :discrete].double(), numbers], -1)
         soft = torch.cat([soft, q_values(case.part, leaf, case.obs, taken)[..., discrete:]], -1)
     assert_near(case.soft.value.tensor, soft, 5e-6)
 
-    if isinstance(it, ApartCritics) and case.layout.is_conditional:
+    if isinstance(it, IndependentCritics) and case.layout.is_conditional:
         _, entropy, use = _with_use(case, logs, scores, best)
         assert_near(case.soft.use.tensor[:, 0], use[:, 0], 5e-6)
     assert_near(case.soft.entropy.tensor[:, 0], entropy[:, 0], 3e-5)
@@ -193,11 +193,11 @@ def test_soft_values_are_expected_over_all_options(name, what, spec, masked):
 
 def _with_use(case, logs, scores, best):
     """As a head's own learner is not paid for what it does when it is not in use."""
-    apart, case.it.apart = case.it.apart, False
+    before, case.it.independent = case.it.independent, False
     try:
         return case.expected_heads(logs, scores, best)
     finally:
-        case.it.apart = apart
+        case.it.independent = before
 
 
 @pytest.mark.parametrize("spec", ["parameters"])

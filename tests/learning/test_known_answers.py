@@ -117,7 +117,7 @@ def values(loop, obs):
         cold.tensor.fill_(1e-3)
         drawn = Drawn(
             learner.layout, len(SEEDS), rows, learner.actor, learner._first,
-            apart=learner.critic.apart,
+            independent=learner.critic.independent,
         )  # fmt: skip
         drawn.noise.tensor[:, 0] = Keys(SEEDS).uniform(Stream.TARGET, 0, (rows, drawn.noise.width))
         found = drawn.soft(learner.critic, states, cold, None).value

@@ -29,7 +29,7 @@ class ChainPolicy(FactoredPolicy):
             plan.layout.ordered if which != "continuous" else [False] * len(self._order),
             self._order,
         )
-        super().__init__(plan, apart=True, which=which)
+        super().__init__(plan, independent=True, which=which)
         self._scratch = plan.scratch()
         self._single = [self._alone(h) for h in range(self.table.num_heads)]
 

@@ -22,7 +22,7 @@ class ChainActor(FactoredPolicy):
 
     def __init__(self, plan: Blueprint, order: Sequence[int]) -> None:
         self._order = list(order)
-        super().__init__(plan, apart=True, which="continuous")
+        super().__init__(plan, independent=True, which="continuous")
         self._scratch = plan.scratch()
         self._one = HeadTable(
             [0], [None], [(0, 0)], kind=plan.kind, state_std=True, log_std=plan.log_std,

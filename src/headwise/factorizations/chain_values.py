@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 
 from headwise import ops
 from headwise.factorizations.policies import starts
-from headwise.factorizations.values import HeadValues
+from headwise.factorizations.values import OptionValues
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
 from headwise.ops import Buffer, Embedding, HeadTable, Layer
 
 
-class ChainValue(HeadValues):
+class ChainValue(OptionValues):
     """V(s), and an advantage network for each discrete head given the heads before it.
 
     Real numbers of an action are inputs of all of them. The soft value is taken along one prefix
@@ -30,10 +30,8 @@ class ChainValue(HeadValues):
     """
 
     def __init__(self, plan: Blueprint, order: Sequence[int], *, copies: int = 1) -> None:
-        super().__init__(plan, copies=copies, num_values=1)
+        super().__init__(plan, copies=copies, stacked=True)
         layout, heads, self._order = plan.layout, self.num_discrete, list(order)
-        places = [(head, 0) for head in range(heads)]
-        self.table = layout.table(places, "discrete", conditional=False, stack=heads)
         self.embedding = Embedding(self.table, layout.ordered, order)
         self._single = [HeadTable([n], [None], [(0, 0)], device=plan.device) for n in layout.sizes]
         self._starts = starts(layout.sizes)
@@ -56,10 +54,8 @@ class ChainValue(HeadValues):
     def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
         """V plus the advantages along the options taken, (P, N, B, 1)."""
         value, y = self._along(x, action)
-        best, chosen, q = self._room(x.num_rows)
-        ops.greedy(y, mask, table=self.table, out=best)
-        ops.advantages(y, *self._taken(action, best), table=self.table, out=chosen)
-        ops.total(value, chosen, adds_up=True, out=q)
+        q = self.room("q", x.num_rows)
+        ops.total(value, self.chosen(y, action, mask), adds_up=True, out=q)
         return q
 
     def backward(
@@ -67,9 +63,9 @@ class ChainValue(HeadValues):
     ) -> None:
         """From the gradient of what was predicted to those of parameters and of the action."""
         value, y = self._state.rows(x.num_rows), self._each.rows(x.num_rows)
-        best, chosen, q = self._room(x.num_rows)
+        chosen, q = self.by_head("advantage", x.num_rows), self.room("q", x.num_rows)
         ops.total.backward(value, chosen, adds_up=True, out=q)
-        ops.advantages.backward(y, *self._taken(action, best), table=self.table, out=chosen)
+        self.back_to_advantages(y, action)
         self._networks_back(x, action, weights=weights)
 
     # --- what is chosen -------------------------------------------------------------------------
@@ -113,18 +109,16 @@ class ChainValue(HeadValues):
         """The soft value along options that are drawn, and written into actions."""
         assert uniform is not None
         self.draw(x, action, alpha, uniform, mask)
-        value, y = self._along(x, action)
-        soft, entropy = self._soft_room(x.num_rows)
-        given = value, y, *self._soft_given(action, alpha, mask)
-        out = [soft, entropy]
-        ops.soft_value(*given, table=self.table, adds_up=True, plain=False, out=out)
-        return Soft(soft, entropy, self.use_room(action))
+        given = *self._along(x, action), *self._soft_given(action, alpha, mask)
+        soft = self.soft_room(x.num_rows)
+        ops.soft_value(*given, table=self.table, adds_up=True, plain=False, out=soft.buffers)
+        return soft._replace(use=self.use_room(action))
 
     def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
         """From the gradient of the soft value to that of the real numbers of actions."""
         given = (self._state.rows(x.num_rows), self._each.rows(x.num_rows),
                  *self._soft_given(action, alpha, mask))  # fmt: skip
-        out = list(self._soft_room(x.num_rows))
+        out = self.soft_room(x.num_rows).buffers
         ops.soft_value.backward(*given, table=self.table, adds_up=True, plain=False, out=out)
         self._networks_back(x, action, weights=False)
 
@@ -133,10 +127,6 @@ class ChainValue(HeadValues):
     ) -> tuple[Buffer, Buffer | None, Buffer | None]:
         use = self.use_room(action)
         return self.options(alpha), mask, use and self.options(use)
-
-    def _soft_room(self, rows: int) -> tuple[Buffer, Buffer]:
-        entropy = self._scratch("entropy", rows, self.num_discrete, gradient=False)
-        return self.room("soft", rows), entropy
 
     # --- networks -------------------------------------------------------------------------------
 
@@ -159,13 +149,3 @@ class ChainValue(HeadValues):
     def _seen(self, x: Buffer, action: Buffer) -> list[Buffer]:
         prefix = self._scratch("prefix", x.num_rows, self.embedding.size, gradient=False)
         return [*self.inputs(x, action), prefix]
-
-    def _taken(self, action: Buffer, best: Buffer) -> tuple[Buffer, Buffer, None, Buffer | None]:
-        """Whose advantages count: the options taken, beside the best, where heads are in use."""
-        use = self.use_room(action)
-        return self.options(action), best, None, use and self.options(use)
-
-    def _room(self, rows: int) -> tuple[Buffer, Buffer, Buffer]:
-        """Room for the best options, centered advantages and values."""
-        best = self.by_head("best", rows, gradient=False)
-        return best, self.by_head("advantage", rows), self.room("q", rows)

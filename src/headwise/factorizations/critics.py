@@ -83,23 +83,29 @@ class BranchingCritic:
         """Q of the actions taken, (P, 1, B, 1)."""
         value, y, _ = self.net.forward([x])
         q = self._scratch("q", x.num_rows)
-        ops.total(value, self.chosen(y, taken), adds_up=True, out=q)
+        self.combine(value, self.chosen(y, taken), x, out=q)
         return q
 
     def backward(self, x: Buffer, taken: Taken) -> None:
         """From the gradient of the last prediction to those of the parameters."""
         value, y = self.net.rows(x.num_rows)
         chosen, q = self._advantage(x.num_rows), self._scratch("q", x.num_rows)
-        ops.total.backward(value, chosen, adds_up=True, out=q)
-        self._back_to_advantages(y, chosen, taken)
+        self.combine_backward(value, chosen, x, out=q)
+        ops.advantages.backward(y, *self._centered_at(taken), table=self.table, out=chosen)
         self.net.backward([x])
+
+    def combine(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:
+        """Writes Q, (P, 1, B, 1): V plus the sum of the advantages."""
+        ops.total(value, advantage, adds_up=True, out=out)
+
+    def combine_backward(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:
+        """From the gradient of Q to those of V, of advantages and of a mixer's parameters."""
+        ops.total.backward(value, advantage, adds_up=True, out=out)
 
     def chosen(self, y: Buffer, taken: Taken) -> Buffer:
         """The centered advantages of the options taken, (P, 1, B, H)."""
         chosen = self._advantage(y.num_rows)
-        ops.advantages(
-            y, taken.option, None, taken.probs, taken.in_use, table=self.table, out=chosen
-        )
+        ops.advantages(y, *self._centered_at(taken), table=self.table, out=chosen)
         return chosen
 
     def slope(self, x: Buffer, chosen: Buffer | None) -> Buffer | None:
@@ -113,10 +119,11 @@ class BranchingCritic:
     def _advantage(self, rows: int) -> Buffer:
         return self._scratch("advantage", rows, self.table.num_heads)
 
-    def _back_to_advantages(self, y: Buffer, chosen: Buffer, taken: Taken) -> None:
-        ops.advantages.backward(
-            y, taken.option, None, taken.probs, taken.in_use, table=self.table, out=chosen
-        )
+    def _centered_at(
+        self, taken: Taken
+    ) -> tuple[Buffer | None, None, Buffer | None, Buffer | None]:
+        """The options taken, and the probabilities under which advantages have mean zero."""
+        return taken.option, None, taken.probs, taken.in_use
 
 
 class MixingCritic(BranchingCritic):
@@ -135,21 +142,14 @@ class MixingCritic(BranchingCritic):
         self._mixer = plan.network([plan.features], [layer])
         self.parts.append(self._mixer)
 
-    def predict(self, x: Buffer, taken: Taken) -> Buffer:
-        """Q of the actions taken, (P, 1, B, 1)."""
-        value, y, _ = self.net.forward([x])
-        q = self._scratch("q", x.num_rows)
-        ops.mix(value, self.chosen(y, taken), self._mixer.forward([x]), out=q)
-        return q
+    def combine(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:
+        """Writes Q, (P, 1, B, 1): V plus the mixture of the advantages."""
+        ops.mix(value, advantage, self._mixer.forward([x]), out=out)
 
-    def backward(self, x: Buffer, taken: Taken) -> None:
-        """From the gradient of the last prediction to those of the parameters."""
-        value, y = self.net.rows(x.num_rows)
-        chosen, q = self._advantage(x.num_rows), self._scratch("q", x.num_rows)
-        ops.mix.backward(value, chosen, self._mixer.rows(x.num_rows), out=q)
-        self._back_to_advantages(y, chosen, taken)
+    def combine_backward(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:
+        """From the gradient of Q to those of V, of advantages and of the mixer's parameters."""
+        ops.mix.backward(value, advantage, self._mixer.rows(x.num_rows), out=out)
         self._mixer.backward([x])
-        self.net.backward([x])
 
     def slope(self, x: Buffer, chosen: Buffer | None) -> Buffer:
         """How much advantages count in Q, at those chosen or at zero."""

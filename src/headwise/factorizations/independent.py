@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headwise.factorizations.apart import ApartCritics
 from headwise.factorizations.base import Factorization, factorizations
 from headwise.factorizations.critics import ValueCritic
+from headwise.factorizations.independent_critics import IndependentCritics
 from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.policies import FactoredPolicy
 from headwise.factorizations.values import BranchingValue
@@ -25,7 +25,7 @@ class Independent(Factorization):
 
     def policy(self, plan: Blueprint) -> Policy:
         """A policy network for each head."""
-        return FactoredPolicy(plan, apart=True)
+        return FactoredPolicy(plan, independent=True)
 
     def critic(self, plan: Blueprint) -> Critic:
         """A value network for each head."""
@@ -33,16 +33,16 @@ class Independent(Factorization):
 
     def value(self, plan: Blueprint) -> DiscreteValue:
         """A dueling network for each head: V_h and A_h, each regressed on its own target."""
-        return BranchingValue(plan, adds_up=False, apart=True)
+        return BranchingValue(plan, adds_up=False, independent=True)
 
     def plain_value(self, plan: Blueprint) -> DiscreteValue:
         """A network for each head whose outputs are the values of its options."""
-        return PlainValue(plan, adds_up=False, apart=True)
+        return PlainValue(plan, adds_up=False, independent=True)
 
     def twins(self, plan: Blueprint) -> SoftValue:
         """A pair of critics for each head: discrete SAC, or SAC of a single real number."""
-        return ApartCritics(plan, copies=2)
+        return IndependentCritics(plan, copies=2)
 
     def actor(self, plan: Blueprint) -> Actor:
         """An actor for each continuous head, which does not ask whether it is in use."""
-        return FactoredPolicy(plan, apart=True, which="continuous", conditional=False)
+        return FactoredPolicy(plan, independent=True, which="continuous", conditional=False)

@@ -32,22 +32,19 @@ class MixedValue(BranchingValue):
         self._mixer = plan.network([self._state_width], [layer], copies=copies)
         self.parts.append(self._mixer)
 
-    def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
-        """V plus the mixture of the advantages of the options taken, (P, N, B, 1)."""
-        value, y, features = self.net.forward(self.inputs(x, action))
-        q, chosen = self.room("q", x.num_rows), self.chosen(y, action, mask)
-        ops.mix(value, chosen, self._mixer.forward([self._held(features)]), out=q)
-        return q
-
-    def backward(
-        self, x: Buffer, action: Buffer, mask: Buffer | None, *, weights: bool = True
+    def combine(
+        self, value: Buffer, advantage: Buffer, features: Buffer, action: Buffer, *, out: Buffer
     ) -> None:
-        """From the gradient of what was predicted to those of parameters and of the action."""
-        self._back_from_mixture(x, action, self.by_head("advantage", x.num_rows))
-        self.back_to_advantages(self.net.rows(x.num_rows)[1], action)
+        """Writes V plus the mixture of advantages, (P, N, B, 1)."""
+        ops.mix(value, advantage, self._mixer.forward([self._held(features)]), out=out)
+
+    def combine_backward(
+        self, value: Buffer, advantage: Buffer, *, out: Buffer, weights: bool
+    ) -> None:
+        """From the gradient of Q to those of V, advantages and, with `weights`, the mixer."""
+        ops.mix.backward(value, advantage, self._mixer.rows(out.num_rows), out=out)
         if weights:
-            self._mixer.backward([self._state(x.num_rows)])
-        self.net.backward(self.inputs(x, action), weights=weights)
+            self._mixer.backward([self._state(out.num_rows)])
 
     def draw(
         self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer, mask: Buffer | None
@@ -89,16 +86,12 @@ class MixedValue(BranchingValue):
         drawn, _, bonus, _ = self._drawn(action)
         rows = x.num_rows
         ops.add.backward(self.room("q", rows), bonus, out=self.room("soft", rows))
-        self._back_from_mixture(x, action, self.by_head("advantage", rows))
-        self.back_to_advantages(self.net.rows(rows)[1], drawn)
+        (value, y), chosen = self.net.rows(rows), self.by_head("advantage", rows)
+        self.combine_backward(value, chosen, out=self.room("q", rows), weights=False)
+        self.back_to_advantages(y, drawn)
         self.net.backward(self.inputs(x, action), weights=False)
 
     # --- the pieces -----------------------------------------------------------------------------
-
-    def _back_from_mixture(self, x: Buffer, action: Buffer, chosen: Buffer) -> None:
-        value, _ = self.net.rows(x.num_rows)
-        weights = self._mixer.rows(x.num_rows)
-        ops.mix.backward(value, chosen, weights, out=self.room("q", x.num_rows))
 
     def _drawn(self, action: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer | None]:
         """Actions with options that each copy draws, entropies, their worth, and use."""
@@ -145,27 +138,22 @@ class WeighedValue(BranchingValue):
         )
         self.parts.append(self._mixer)
 
-    def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
-        """V plus the weighted advantages of the options taken, (P, 1, B, 1)."""
-        value, y, features = self.net.forward([x])
-        q, chosen = self.room("q", x.num_rows), self.chosen(y, action, mask)
-        state, options = self._seen(x.num_rows)
+    def combine(
+        self, value: Buffer, advantage: Buffer, features: Buffer, action: Buffer, *, out: Buffer
+    ) -> None:
+        """Writes V plus the weighted advantages, (P, 1, B, 1)."""
+        state, options = self._seen(out.num_rows)
         ops.copy(features, out=state)
         ops.embed(action, None, self.use_room(action), embedding=self._embedding, out=options)
-        ops.weigh(value, chosen, self._mixer.forward([state, options]), out=q)
-        return q
+        ops.weigh(value, advantage, self._mixer.forward([state, options]), out=out)
 
-    def backward(
-        self, x: Buffer, action: Buffer, mask: Buffer | None, *, weights: bool = True
+    def combine_backward(
+        self, value: Buffer, advantage: Buffer, *, out: Buffer, weights: bool
     ) -> None:
-        """From the gradient of what was predicted to those of parameters."""
-        rows = x.num_rows
-        (value, y), chosen = self.net.rows(rows), self.by_head("advantage", rows)
-        ops.weigh.backward(value, chosen, self._mixer.rows(rows), out=self.room("q", rows))
-        self.back_to_advantages(y, action)
+        """From the gradient of Q to those of V, advantages and, with `weights`, the mixer."""
+        ops.weigh.backward(value, advantage, self._mixer.rows(out.num_rows), out=out)
         if weights:
-            self._mixer.backward(self._seen(rows))
-        self.net.backward([x], weights=weights)
+            self._mixer.backward(self._seen(out.num_rows))
 
     def _seen(self, rows: int) -> list[Buffer]:
         """What weights depend on: what V and advantages are made of as constants, and options."""

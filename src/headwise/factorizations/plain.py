@@ -8,27 +8,21 @@ no reason to use it or not, and each head's own maximum is the joint maximum.
 from __future__ import annotations
 
 from headwise import ops
-from headwise.factorizations.values import HeadValues
+from headwise.factorizations.values import OptionValues
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
 from headwise.ops import Buffer, Layer
 
 
-class PlainValue(HeadValues):
+class PlainValue(OptionValues):
     """One network for all heads, or one for each, whose outputs are the values of options.
 
-    Args:
-        plan: Sizes and kinds.
-        adds_up: Whether the heads' numbers are added up to one value.
-        apart: Whether every head is a learner of its own.
+    See `OptionValues` for the arguments.
     """
 
-    def __init__(self, plan: Blueprint, *, adds_up: bool = True, apart: bool = False) -> None:
-        count = 1 if adds_up else plan.layout.num_discrete
-        super().__init__(plan, copies=1, num_values=count, apart=apart)
-        self.adds_up = adds_up
-        self.table, self.soft_table = self.tables(plan)
-        outputs = Layer(self.table.widest if apart else self.table.total)
+    def __init__(self, plan: Blueprint, *, adds_up: bool = True, independent: bool = False) -> None:
+        super().__init__(plan, adds_up=adds_up, independent=independent)
+        outputs = Layer(self.table.widest if independent else self.table.total)
         layers = [*plan.encoder(plan.gain), outputs]
         self.net = plan.network([plan.features], layers, copies=self.stack)
         self.parts.append(self.net)
@@ -37,8 +31,8 @@ class PlainValue(HeadValues):
         """The values of the options taken, (P, 1, B, G)."""
         y = self.net.forward([x])
         self.use(action)
-        ops.greedy(y, mask, table=self.table, out=self._best(x.num_rows))
-        return self._of(y, action, x.num_rows)
+        ops.greedy(y, mask, table=self.table, out=self.best(x.num_rows))
+        return self._values_of(y, *self._given(action))
 
     def backward(
         self, x: Buffer, action: Buffer, mask: Buffer | None, *, weights: bool = True
@@ -46,8 +40,7 @@ class PlainValue(HeadValues):
         """From the gradient of what was predicted to those of parameters."""
         y, chosen = self.net.rows(x.num_rows), self.by_head("chosen", x.num_rows)
         ops.total.backward(None, chosen, adds_up=self.adds_up, out=self.room("q", x.num_rows))
-        given = self._given(action, x.num_rows)
-        ops.option_values.backward(y, *given, table=self.table, out=chosen)
+        ops.option_values.backward(y, *self._given(action), table=self.table, out=chosen)
         self.net.backward([x], weights=weights)
 
     def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
@@ -56,25 +49,18 @@ class PlainValue(HeadValues):
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
         """What is predicted for the best action, whether it uses a head or not."""
-        y, best = self.net.forward([x]), self._best(x.num_rows)
+        y, best = self.net.forward([x]), self.best(x.num_rows)
         ops.greedy(y, mask, table=self.table, out=best)
-        chosen, q = self.by_head("chosen", x.num_rows), self.room("q", x.num_rows)
-        ops.option_values(y, best, None, None, table=self.table, out=chosen)
-        ops.total(None, chosen, adds_up=self.adds_up, out=q)
-        return q
+        return self._values_of(y, best, None, None)
 
     def soft(
         self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
-        """What options are expected to be worth under a softmax of them, with their entropies."""
-        entropy = self._scratch("entropy", x.num_rows, self.num_discrete, gradient=False)
-        use = None
-        if self.soft_table.is_conditional:
-            use = self._scratch("chance of use", x.num_rows, self.soft_table.num_heads)
-        soft = Soft(self.room("soft", x.num_rows), entropy, use)
+        """The expected value of options under a softmax of them, with their entropies."""
+        soft = self.soft_room(x.num_rows)
         given = None, self.net.forward([x]), self.options(alpha), mask, None
-        out = [x for x in soft if x is not None]
-        ops.soft_value(*given, table=self.soft_table, adds_up=self.adds_up, plain=True, out=out)
+        table, adds_up = self.soft_table, self.adds_up
+        ops.soft_value(*given, table=table, adds_up=adds_up, plain=True, out=soft.buffers)
         return soft
 
     def log_policy(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> Buffer:
@@ -84,18 +70,17 @@ class PlainValue(HeadValues):
         ops.scaled_log_policy(*given, table=self.table, out=out)
         return out
 
-    def _best(self, rows: int) -> Buffer:
-        return self.by_head("best", rows, gradient=False)
-
-    def _of(self, y: Buffer, action: Buffer, rows: int) -> Buffer:
-        chosen, q = self.by_head("chosen", rows), self.room("q", rows)
-        ops.option_values(y, *self._given(action, rows), table=self.table, out=chosen)
+    def _values_of(
+        self, y: Buffer, options: Buffer, best: Buffer | None, use: Buffer | None
+    ) -> Buffer:
+        chosen, q = self.by_head("chosen", y.num_rows), self.room("q", y.num_rows)
+        ops.option_values(y, options, best, use, table=self.table, out=chosen)
         ops.total(None, chosen, adds_up=self.adds_up, out=q)
         return q
 
-    def _given(self, action: Buffer, rows: int) -> tuple[Buffer, Buffer | None, Buffer | None]:
+    def _given(self, action: Buffer) -> tuple[Buffer, Buffer | None, Buffer | None]:
         """The options taken, and the best ones where some are not in use."""
         use = self.use_room(action)
         if use is None:
             return self.options(action), None, None
-        return self.options(action), self._best(rows), self.options(use)
+        return self.options(action), self.best(action.num_rows), self.options(use)

@@ -17,7 +17,7 @@ class FactoredPolicy:
 
     Args:
         plan: Sizes and kinds.
-        apart: Whether every head has a network of its own.
+        independent: Whether every head has a network of its own.
         which: The heads.
         conditional: Whether heads are in use only under their conditions.
     """
@@ -29,7 +29,7 @@ class FactoredPolicy:
         self,
         plan: Blueprint,
         *,
-        apart: bool = False,
+        independent: bool = False,
         which: Which = "all",
         conditional: bool = True,
     ) -> None:
@@ -37,14 +37,14 @@ class FactoredPolicy:
         table = layout.table([(0, 0)] * len(range_of(plan, which)), which)
         per_number = 2 if plan.state_std or plan.kind == "beta" else 1
         numbers = per_number * len(table.continuous)
-        if apart:
+        if independent:
             places = [(h, 0) for h in range(table.num_heads)]
             width = max(table.widest, per_number if numbers else 0)
         else:
             places = [(0, numbers + first) for first in starts(table.sizes)]
             places += [(0, per_number * c) for c in range(len(table.continuous))]
             width = numbers + table.total
-        self.copies = table.num_heads if apart else 1
+        self.copies = table.num_heads if independent else 1
         self.table = layout.table(
             places, which, conditional=conditional, stack=self.copies, kind=plan.kind,
             log_std=plan.log_std, state_std=per_number == 2,

@@ -26,8 +26,8 @@ class HeadValues:
         plan: Sizes and kinds.
         copies: Networks of the same kind that see the same, such as twins (N).
         num_values: Values of an action (G).
-        apart: Whether every head is a learner of its own: it has networks of its own, sees no other
-            head and does not ask whether it is in use.
+        independent: Whether every head is a learner of its own, with networks of its own: it sees
+            no other head and does not ask whether it is in use.
         room: Where values go, (P, N, B, G); None makes room for them.
     """
 
@@ -37,22 +37,20 @@ class HeadValues:
         *,
         copies: int,
         num_values: int,
-        apart: bool = False,
+        independent: bool = False,
         room: Room | None = None,
     ) -> None:
         self.layout = layout = plan.layout
-        self.copies, self.num_values, self.apart = copies, num_values, apart
+        self.copies, self.num_values, self.independent = copies, num_values, independent
         self.num_discrete = layout.num_discrete
-        self.num_continuous = 0 if apart else layout.num_continuous
+        self.num_continuous = 0 if independent else layout.num_continuous
         self.leaves = [plan.features, *([self.num_continuous] if self.num_continuous else [])]
         """Widths of what networks see."""
-        self.stack = self.num_discrete if apart else 1
-        """Networks of a copy."""
         self.parts: list[Part] = []
         self._scratch = plan.scratch()
         self.room: Room = room or self._make_room
         self._conditions: HeadTable | None = None
-        if layout.is_conditional and not apart:
+        if layout.is_conditional and not independent:
             self._conditions = layout.table([(0, 0)] * layout.num_heads)
 
     def inputs(self, x: Buffer, action: Buffer) -> list[Buffer]:
@@ -86,31 +84,18 @@ class HeadValues:
     def _make_room(self, name: str, rows: int) -> Buffer:
         return self._scratch(name, rows, self.num_values, copies=self.copies)
 
-    def tables(self, plan: Blueprint) -> tuple[HeadTable, HeadTable]:
-        """The discrete heads, where networks have them; and with what is known of their use.
 
-        In the second, heads have their conditions, and continuous heads that options put in use
-        come behind them.
-        """
-        places = plan.layout.side_by_side()
-        if self.apart:
-            places = [(head, 0) for head in range(self.num_discrete)]
-        table = plan.layout.table(places, "discrete", conditional=False, stack=self.stack)
-        if self._conditions is None:
-            return table, table
-        return table, plan.layout.table([*places, *[(0, 0)] * self.num_continuous])
+class OptionValues(HeadValues):
+    """Values from a number for every option of every discrete head.
 
-
-class BranchingValue(HeadValues):
-    """Q = V + A_1 + ... + A_H, or V + A_h for each head: a dueling network for all heads, or each.
-
-    As a policy each head is a softmax of its advantages.
+    As a policy each head is a softmax of its options' numbers.
 
     Args:
         plan: Sizes and kinds.
         copies: Networks of the same kind that see the same, such as twins (N).
-        adds_up: Whether advantages are added up to one value.
-        apart: Whether every head is a learner of its own.
+        adds_up: Whether the heads' numbers are added up to one value.
+        independent: Whether every head is a learner of its own.
+        stacked: Whether every head has a network of its own.
         room: Where values go, (P, N, B, G); None makes room for them.
     """
 
@@ -120,14 +105,74 @@ class BranchingValue(HeadValues):
         *,
         copies: int = 1,
         adds_up: bool = True,
-        apart: bool = False,
+        independent: bool = False,
+        stacked: bool = False,
         room: Room | None = None,
     ) -> None:
         count = 1 if adds_up else plan.layout.num_discrete
-        super().__init__(plan, copies=copies, num_values=count, apart=apart, room=room)
+        super().__init__(plan, copies=copies, num_values=count, independent=independent, room=room)
         self.adds_up = adds_up
-        self.table, self.soft_table = self.tables(plan)
-        width = self.table.widest if apart else self.table.total
+        self.stack = 1
+        """Networks of a copy."""
+        places = plan.layout.side_by_side()
+        if stacked or independent:
+            self.stack = self.num_discrete
+            places = [(head, 0) for head in range(self.num_discrete)]
+        self.table = plan.layout.table(places, "discrete", conditional=False, stack=self.stack)
+        """The discrete heads, where networks have them."""
+        self.soft_table = self.table
+        """The same with the conditions under which heads are in use."""
+        if self._conditions is not None and not stacked:  # a chain knows which are in use
+            self.soft_table = plan.layout.table([*places, *[(0, 0)] * self.num_continuous])
+
+    def chosen(self, y: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
+        """The max-centered advantages of options taken, (P, N, B, D); zero where not in use."""
+        ops.greedy(y, mask, table=self.table, out=self.best(y.num_rows))
+        self.use(action)
+        chosen = self.by_head("advantage", y.num_rows)
+        ops.advantages(y, *self._centered_at(action), table=self.table, out=chosen)
+        return chosen
+
+    def back_to_advantages(self, y: Buffer, action: Buffer) -> None:
+        """From the gradient of `chosen` to that of all advantages."""
+        chosen = self.by_head("advantage", y.num_rows)
+        ops.advantages.backward(y, *self._centered_at(action), table=self.table, out=chosen)
+
+    def _centered_at(self, action: Buffer) -> tuple[Buffer, Buffer, None, Buffer | None]:
+        """Options taken, those of advantage zero, and which heads are in use."""
+        use = self.use_room(action)
+        return self.options(action), self.best(action.num_rows), None, use and self.options(use)
+
+    def best(self, rows: int) -> Buffer:
+        """Room for the greedy options, (P, N, B, D)."""
+        return self.by_head("best", rows, gradient=False)
+
+    def soft_room(self, rows: int) -> Soft:
+        """Room for a soft value."""
+        entropy = self._scratch("entropy", rows, self.num_discrete, gradient=False)
+        use = None
+        if self.soft_table.is_conditional:
+            use = self._scratch("chance of use", rows, self.soft_table.num_heads)
+        return Soft(self.room("soft", rows), entropy, use)
+
+
+class BranchingValue(OptionValues):
+    """Q = V + A_1 + ... + A_H, or V + A_h for each head: a dueling network for all heads, or each.
+
+    A subclass may combine V and advantages otherwise. See `OptionValues` for the arguments.
+    """
+
+    def __init__(
+        self,
+        plan: Blueprint,
+        *,
+        copies: int = 1,
+        adds_up: bool = True,
+        independent: bool = False,
+        room: Room | None = None,
+    ) -> None:
+        super().__init__(plan, copies=copies, adds_up=adds_up, independent=independent, room=room)
+        width = self.table.widest if independent else self.table.total
         self.net = Dueling(plan, self.leaves, width, copies * self.stack)
         self.parts += self.net.parts
         self._first = list(range(self.stack))
@@ -135,10 +180,10 @@ class BranchingValue(HeadValues):
     # --- what is learned ------------------------------------------------------------------------
 
     def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
-        """V plus the centered advantages of the options taken, (P, N, B, G)."""
-        value, y, _ = self.net.forward(self.inputs(x, action))
+        """V and the centered advantages of the options taken, combined, (P, N, B, G)."""
+        value, y, features = self.net.forward(self.inputs(x, action))
         q = self.room("q", x.num_rows)
-        ops.total(value, self.chosen(y, action, mask), adds_up=self.adds_up, out=q)
+        self.combine(value, self.chosen(y, action, mask), features, action, out=q)
         return q
 
     def backward(
@@ -147,37 +192,33 @@ class BranchingValue(HeadValues):
         """From the gradient of what was predicted to those of parameters and of the action."""
         value, y = self.net.rows(x.num_rows)
         chosen, q = self.by_head("advantage", x.num_rows), self.room("q", x.num_rows)
-        ops.total.backward(value, chosen, adds_up=self.adds_up, out=q)
+        self.combine_backward(value, chosen, out=q, weights=weights)
         self.back_to_advantages(y, action)
         self.net.backward(self.inputs(x, action), weights=weights)
 
-    def chosen(self, y: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
-        """The centered advantages of the options taken, (P, N, B, D); zero where not in use."""
-        best, chosen = self._best(y.num_rows), self.by_head("advantage", y.num_rows)
-        ops.greedy(y, mask, table=self.table, out=best)
-        use = self.use(action)
-        given = self.options(action), best, None, use and self.options(use)
-        ops.advantages(y, *given, table=self.table, out=chosen)
-        return chosen
+    def combine(
+        self, value: Buffer, advantage: Buffer, features: Buffer, action: Buffer, *, out: Buffer
+    ) -> None:
+        """Writes Q (P, N, B, G), given V, the heads' advantages and what both are made of."""
+        ops.total(value, advantage, adds_up=self.adds_up, out=out)
 
-    def back_to_advantages(self, y: Buffer, action: Buffer) -> None:
-        """From the gradient of `chosen` to that of all advantages."""
-        best, chosen = self._best(y.num_rows), self.by_head("advantage", y.num_rows)
-        use = self.use_room(action)
-        given = self.options(action), best, None, use and self.options(use)
-        ops.advantages.backward(y, *given, table=self.table, out=chosen)
+    def combine_backward(
+        self, value: Buffer, advantage: Buffer, *, out: Buffer, weights: bool
+    ) -> None:
+        """From the gradient of Q to those of V, of advantages and of a mixer's parameters."""
+        ops.total.backward(value, advantage, adds_up=self.adds_up, out=out)
 
     # --- what is chosen -------------------------------------------------------------------------
 
     def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
         """Writes the first copy's best options into actions whose real numbers are given."""
-        y = self.first_advantages(self.inputs(x, action))
+        y = self._first_advantages(x, action)
         ops.greedy(y, mask, table=self.table, out=self.options(action))
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
         """V, (P, N, B, 1), or each head's own, (P, N, B, D): the advantage of the best is zero."""
         value = self.net.value([x])
-        if not self.apart:
+        if not self.independent:
             return value
         columns = self.room("greedy value", x.num_rows)
         ops.heads_last(value, out=columns)
@@ -187,16 +228,17 @@ class BranchingValue(HeadValues):
         self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer, mask: Buffer | None
     ) -> None:
         """Writes options drawn from the first copy's softmax into actions."""
-        y = self.first_advantages(self.inputs(x, action))
+        y = self._first_advantages(x, action)
         out = [self.options(action), self._scratch("entropy drawn", x.num_rows, self.num_discrete)]
         given = None, self.options(alpha), self.options(uniform), mask
         ops.boltzmann(y, *given, table=self.table, out=out)
 
-    def first_advantages(self, x: list[Buffer]) -> Buffer:
+    def _first_advantages(self, x: Buffer, action: Buffer) -> Buffer:
         """Advantages of all options by the first copy."""
+        inputs = self.inputs(x, action)
         if self.copies == 1:
-            return self.net.advantages(x)
-        return self.net.advantages(x, self._first).copies(0, self.stack)
+            return self.net.advantages(inputs)
+        return self.net.advantages(inputs, self._first).copies(0, self.stack)
 
     # --- soft values ----------------------------------------------------------------------------
 
@@ -205,36 +247,22 @@ class BranchingValue(HeadValues):
     ) -> Soft:
         """V plus what options are expected to bring, in closed form, with their entropies."""
         value, y, _ = self.net.forward(self.inputs(x, action))
-        soft = self._soft_room(x.num_rows)
-        out = [x for x in soft if x is not None]
+        soft = self.soft_room(x.num_rows)
         given = value, y, self.options(alpha), mask, None
-        ops.soft_value(*given, table=self.soft_table, adds_up=self.adds_up, plain=False, out=out)
+        table, adds_up = self.soft_table, self.adds_up
+        ops.soft_value(*given, table=table, adds_up=adds_up, plain=False, out=soft.buffers)
         return soft
 
     def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
         """From the gradients of soft value and use to that of the real numbers of actions."""
-        value, y = self.net.rows(x.num_rows)
-        out = [x for x in self._soft_room(x.num_rows) if x is not None]
-        given = value, y, self.options(alpha), mask, None
-        ops.soft_value.backward(
-            *given, table=self.soft_table, adds_up=self.adds_up, plain=False, out=out
-        )
+        given = *self.net.rows(x.num_rows), self.options(alpha), mask, None
+        table, adds_up, out = self.soft_table, self.adds_up, self.soft_room(x.num_rows).buffers
+        ops.soft_value.backward(*given, table=table, adds_up=adds_up, plain=False, out=out)
         self.net.backward(self.inputs(x, action), weights=False)
 
     def log_policy(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> Buffer:
         """Temperatures times the log-policies of the options taken, (P, N, B, D)."""
-        y = self.net.advantages(self.inputs(x, action))
         out = self.by_head("log policy", x.num_rows)
-        given = self.options(action), self.options(alpha), mask
-        ops.scaled_log_policy(y, *given, table=self.table, out=out)
+        given = self.net.advantages(self.inputs(x, action)), self.options(action)
+        ops.scaled_log_policy(*given, self.options(alpha), mask, table=self.table, out=out)
         return out
-
-    def _best(self, rows: int) -> Buffer:
-        return self.by_head("best", rows, gradient=False)
-
-    def _soft_room(self, rows: int) -> Soft:
-        entropy = self._scratch("entropy", rows, self.num_discrete, gradient=False)
-        use = None
-        if self.soft_table.is_conditional:
-            use = self._scratch("chance of use", rows, self.soft_table.num_heads)
-        return Soft(self.room("soft", rows), entropy, use)

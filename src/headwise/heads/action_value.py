@@ -24,6 +24,11 @@ class Soft(NamedTuple):
     """How likely each head is to be in use, (P, 1, B, H); None where all always are, or where an
     actor knows."""
 
+    @property
+    def buffers(self) -> list[Buffer]:
+        """Those that there are."""
+        return [x for x in self if x is not None]
+
 
 class ActionValue(Protocol):
     """The value of actions, in N copies; every copy sees the same.
@@ -34,7 +39,7 @@ class ActionValue(Protocol):
     parts: list[Part]
     num_values: int
     """Values of an action (G): 1, or H where each head has its own."""
-    apart: bool
+    independent: bool
     """Whether heads are learners of their own: their losses are added up, and each is paid for its
     own entropy alone."""
 

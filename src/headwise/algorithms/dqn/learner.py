@@ -94,7 +94,7 @@ class DQNLearner(Learner):
     @property
     def _scale(self) -> float:
         """What a mean of errors is multiplied with: heads that are learners of their own add up."""
-        return float(self.value.num_values) if self.value.apart else 1.0
+        return float(self.value.num_values) if self.value.independent else 1.0
 
     # --- acting ---------------------------------------------------------------------------------
 
@@ -167,8 +167,8 @@ class DQNLearner(Learner):
         """What each error counts, (P, 1, B, G): a mean over the rows where heads are in use."""
         use = self._use()
         if use is not None and self.value.num_values == self.layout.num_heads:
-            apart = self.value.apart
-            ops.shares_in_use(use, scale=1.0, by_head=apart, out=self._weights)
+            independent = self.value.independent
+            ops.shares_in_use(use, scale=1.0, by_head=independent, out=self._weights)
         return self._weights
 
     def _use(self) -> Buffer | None:

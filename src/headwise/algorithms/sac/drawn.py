@@ -19,7 +19,7 @@ class Drawn:
         rows: States (B).
         actor: Draws the heads from `first` on; None where critics choose all.
         first: The first head of the actor.
-        apart: Whether each head is paid for its own entropy alone.
+        independent: Whether each head is paid for its own entropy alone.
         extra: Columns of noise in front of those that actions are drawn by.
     """
 
@@ -31,13 +31,13 @@ class Drawn:
         actor: Actor | None,
         first: int,
         *,
-        apart: bool,
+        independent: bool,
         extra: int = 0,
     ) -> None:
         def made(width: int) -> Buffer:
             return Buffer(members, rows, width, gradient=True, device=layout.device)
 
-        heads, self.actor, self.apart = layout.num_heads, actor, apart
+        heads, self.actor, self.independent = layout.num_heads, actor, independent
         self._own = first, heads - first
         drawn = 0 if actor is None else actor.table.num_uniforms
         self.noise = Buffer(members, rows, extra + first + drawn, device=layout.device)
@@ -46,7 +46,7 @@ class Drawn:
         self.uniform = self.noise.columns(extra, first + drawn)
         """Those that actions are drawn by."""
         self.action, self.entropy = made(heads), made(heads)
-        self._bonus = made(heads if apart else 1)
+        self._bonus = made(heads if independent else 1)
         self._first = first
         self._of_actor = self.uniform.columns(first, drawn) if drawn else None
         self.draw: Draw | None = None
@@ -90,12 +90,14 @@ class Drawn:
     def pay(self, alpha: Buffer, soft: Soft) -> None:
         """Writes the bonus: by temperatures, and by how likely heads are to be in use."""
         if self.draw is not None:
-            ops.entropy_bonus(*self._paid(alpha, soft), adds_up=not self.apart, out=self._own_bonus)
+            ops.entropy_bonus(
+                *self._paid(alpha, soft), adds_up=not self.independent, out=self._own_bonus
+            )
 
     def pay_back(self, alpha: Buffer, soft: Soft) -> None:
         """From the gradient of the bonus to those of entropies, and of use."""
         if self.draw is not None:
-            adds_up = not self.apart
+            adds_up = not self.independent
             ops.entropy_bonus.backward(
                 *self._paid(alpha, soft), adds_up=adds_up, out=self._own_bonus
             )
@@ -105,7 +107,7 @@ class Drawn:
 
         Actors of heads that are learners of their own learn as much as those are in use.
         """
-        if not self.apart:
+        if not self.independent:
             return soft.value, self._bonus, None
         share = None if soft.use is None else soft.use.columns(*self._own)
         return soft.value.columns(*self._own), self._own_bonus, share
@@ -131,12 +133,12 @@ class Drawn:
         return self.entropy
 
     def _paid(self, alpha: Buffer, soft: Soft) -> tuple[Buffer, Buffer, Buffer | None]:
-        use = None if soft.use is None or self.apart else soft.use.columns(*self._own)
+        use = None if soft.use is None or self.independent else soft.use.columns(*self._own)
         return self.entropy.columns(*self._own), alpha.columns(*self._own), use
 
     @property
     def _own_bonus(self) -> Buffer:
-        return self._bonus.columns(*self._own) if self.apart else self._bonus
+        return self._bonus.columns(*self._own) if self.independent else self._bonus
 
     def _mask(self, mask: Buffer | None) -> Buffer | None:
         """The mask of an actor that has discrete heads."""

@@ -120,7 +120,7 @@ class SACLearner(Learner):
 
         def drawn(rows: int, extra: int = 0) -> Drawn:
             return Drawn(
-                layout, members, rows, self.actor, self._first, apart=self.critic.apart,
+                layout, members, rows, self.actor, self._first, independent=self.critic.independent,
                 extra=extra,
             )  # fmt: skip
 
@@ -207,10 +207,10 @@ class SACLearner(Learner):
         if self.config.entropy_bonus == "whole":
             return None
         target = self.temperatures.target(self.batch.next_mask)
-        use = None if self.critic.apart else self._old_use()
+        use = None if self.critic.independent else self._old_use()
         rows = target.num_rows
         expected = self._scratch("expected", rows, self.critic.num_values, gradient=False)
-        ops.entropy_bonus(target, alpha, use, adds_up=not self.critic.apart, out=expected)
+        ops.entropy_bonus(target, alpha, use, adds_up=not self.critic.independent, out=expected)
         return expected
 
     def _old_use(self) -> Buffer | None:
@@ -224,7 +224,7 @@ class SACLearner(Learner):
 
     def _weigh(self) -> Buffer:
         """What each error counts, (P, 1, B, G): a head not in use has nothing to learn."""
-        if self._conditions is None or not self.critic.apart:
+        if self._conditions is None or not self.critic.independent:
             return self._share
         use = self._scratch("use", self.config.batch_size, self.layout.num_heads, gradient=False)
         ops.in_use(self.batch.action, table=self._conditions, out=use)

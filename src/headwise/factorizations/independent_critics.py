@@ -9,7 +9,7 @@ from headwise.heads.blueprint import Blueprint, Part
 from headwise.ops import Buffer, HeadTable, Layer
 
 
-class ApartCritics:
+class IndependentCritics:
     """V_h(s) and A_h(s, .) of each discrete head, Q_h(s, a_h) of each continuous one, in N copies.
 
     Args:
@@ -17,7 +17,7 @@ class ApartCritics:
         copies: Networks of the same kind that see the same, such as twins (N).
     """
 
-    apart = True
+    independent = True
 
     def __init__(self, plan: Blueprint, *, copies: int) -> None:
         layout = plan.layout
@@ -28,7 +28,7 @@ class ApartCritics:
         self._discrete: BranchingValue | None = None
         if self.num_discrete:
             self._discrete = BranchingValue(
-                plan, copies=copies, adds_up=False, apart=True,
+                plan, copies=copies, adds_up=False, independent=True,
                 room=lambda name, rows: self._room(name, rows).columns(0, self.num_discrete),
             )  # fmt: skip
             self.parts += self._discrete.parts
