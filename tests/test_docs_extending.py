@@ -11,6 +11,8 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 CHECKS = """
 from headwise.factorizations.vdn import VDN
+from headwise.heads.blueprint import Blueprint
+from headwise.heads.layout import Layout
 from headwise.ops import Buffer
 from headwise.population.keys import Keys
 

@@ -31,7 +31,7 @@ def learner_and_batch(name, spec=SPEC, **settings):
     """A learner whose target network is not its online network, and transitions."""
     learner = make_learner("dqn", name, spec, batch_size=ROWS, **settings)
     move(learner.store, seed=1)
-    move(learner.slow_store, seed=2)
+    move(learner.target_store, seed=2)
     return learner, replay_batch(spec, 2, ROWS)
 
 
@@ -49,7 +49,7 @@ def targets(learner, batch):
 @pytest.mark.parametrize(("name", "dueling"), CELLS)
 def test_the_best_of_the_target_network(name, dueling):
     learner, batch = learner_and_batch(name, dueling=dueling)
-    best = table(learner, learner.slow, batch.next_obs).amax(-1)
+    best = table(learner, learner.value_target, batch.next_obs).amax(-1)
     torch.testing.assert_close(targets(learner, batch), batch.reward + batch.discount * best)
 
 
@@ -57,7 +57,7 @@ def test_the_best_of_the_target_network(name, dueling):
 def test_double_q_judges_what_the_online_network_chooses(name, dueling):
     learner, batch = learner_and_batch(name, dueling=dueling, double_q=True)
     best = table(learner, learner.value, batch.next_obs).argmax(-1, keepdim=True)
-    judged = table(learner, learner.slow, batch.next_obs)
+    judged = table(learner, learner.value_target, batch.next_obs)
     following = judged.gather(-1, best).squeeze(-1)
     assert (following < judged.amax(-1) - 1e-3).any()  # they do not always agree
     torch.testing.assert_close(targets(learner, batch), batch.reward + batch.discount * following)
@@ -66,7 +66,7 @@ def test_double_q_judges_what_the_online_network_chooses(name, dueling):
 @pytest.mark.parametrize(("name", "dueling"), [c for c in CELLS if c[0] in ("vdn", "joint")])
 def test_soft_values_and_the_log_policy_of_munchausen(name, dueling):
     learner, batch = learner_and_batch(name, dueling=dueling, **MUNCHAUSEN)
-    now, later = (table(learner, learner.slow, x) for x in (batch.obs, batch.next_obs))
+    now, later = (table(learner, learner.value_target, x) for x in (batch.obs, batch.next_obs))
     soft = TEMPERATURE * (later / TEMPERATURE).logsumexp(-1)
     taken = (batch.action * torch.tensor([3.0, 1.0])).sum(-1, keepdim=True).long()
     added = TEMPERATURE * (now / TEMPERATURE).log_softmax(-1).gather(-1, taken).squeeze(-1)
@@ -81,7 +81,7 @@ def test_heads_with_values_of_their_own_have_targets_of_their_own(name):
     learner, batch = learner_and_batch(name, double_q=True)
     online, slow = (
         values_of(learner, value, batch.next_obs, all_actions(SPEC))
-        for value in (learner.value, learner.slow)
+        for value in (learner.value, learner.value_target)
     )
     learner.update(batch)
     for head, n in enumerate((2, 3)):
@@ -99,15 +99,16 @@ def test_munchausen_counts_heads_in_use_only(name, dueling):
     settings = MUNCHAUSEN | {"munchausen_floor": -100.0}
     learner, batch = learner_and_batch(name, IDLE, dueling=dueling, **settings)
     batch = batch._replace(reward=torch.zeros(2, ROWS), discount=torch.zeros(2, ROWS))
-    values = values_of(learner, learner.slow, batch.obs, all_actions(IDLE))  # by kind, then by `a`
+    # By kind, then by `a`.
+    values = values_of(learner, learner.value_target, batch.obs, all_actions(IDLE))
     first, second = values[..., :5, :].amax(-2), values[..., 5, :]
     log_policy = (torch.stack([first, second], -1) / TEMPERATURE).log_softmax(-1)[..., 0, 1]
     found = []
     for option in range(5):
         action = torch.tensor([1.0, float(option)]).expand(2, ROWS, 2)
-        kept = learner.slow_store.rows()
+        kept = learner.target_store.rows()
         learner.update(batch._replace(action=action))
-        learner.slow_store.load_rows(kept)
+        learner.target_store.load_rows(kept)
         found.append(learner.target.tensor[:, 0].clone())
     assert (found[0] < 0).any()
     assert all(torch.equal(x, found[0]) for x in found)
@@ -119,7 +120,7 @@ def test_joint_munchausen_is_of_the_actions_that_there_are():
     """Six of ten joint actions are others: the idle ones are one and the same."""
     learner, batch = learner_and_batch("joint", IDLE, **MUNCHAUSEN | {"munchausen_floor": -100.0})
     batch = batch._replace(reward=torch.zeros(2, ROWS), discount=torch.zeros(2, ROWS))
-    values = values_of(learner, learner.slow, batch.obs, all_actions(IDLE)[:6]).squeeze(-1)
+    values = values_of(learner, learner.value_target, batch.obs, all_actions(IDLE)[:6]).squeeze(-1)
     log_policy = (values / TEMPERATURE).log_softmax(-1)[..., 5]
     learner.update(batch._replace(action=torch.tensor([1.0, 3.0]).expand(2, ROWS, 2)))
     torch.testing.assert_close(learner.target.tensor[:, 0, :, 0], WEIGHT * TEMPERATURE * log_policy)
@@ -194,7 +195,7 @@ def test_plain_values_are_the_outputs_of_the_network():
 
 def test_the_target_network_follows_a_part_of_the_way():
     learner, batch = learner_and_batch("vdn", tau=0.25)
-    before = learner.slow_store.rows()
+    before = learner.target_store.rows()
     learner.update(batch)
     expected = before + 0.25 * (learner.store.rows() - before)
-    torch.testing.assert_close(learner.slow_store.rows(), expected)
+    torch.testing.assert_close(learner.target_store.rows(), expected)

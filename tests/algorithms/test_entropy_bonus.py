@@ -123,7 +123,7 @@ def at_its_target(spec, factorization, rows=4000):
     """A learner whose policy over options is uniform, which is its target, and actions of it."""
     learner = learner_for(spec, factorization, fraction=1.0, rows=rows)
     stores = [o.store for name, o in learner.optimizers.items() if name != "alpha"]
-    for store in (*stores, learner.slow_store):
+    for store in (*stores, learner.target_store):
         store.parameters.tensor.zero_()
     batch = batch_for(spec, rows)
     uniform = learner.keys.uniform(Stream.ACT, 0, (rows, learner.num_uniforms))

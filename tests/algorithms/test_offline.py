@@ -147,7 +147,7 @@ def test_the_next_value_of_the_past_counts_the_mixture_where_that_is_asked_for(o
     more = part["next_value"].tensor - learner.critic.value(after).tensor
     assert (more.abs() < 1e-5).all() if only_one else more.mean() > 0.01
     target = part["reward"].tensor + 0.9 * (learner.critic.value(after).tensor + more)
-    error = learner.critic.predict(now, part.taken()).tensor - target
+    error = learner.critic.predict(now, part.actions()).tensor - target
     torch.testing.assert_close(loss, error.square().mean((1, 2, 3)))
 
 

@@ -67,10 +67,10 @@ def test_the_penalty_of_large_means_is_in_the_gradient_of_the_actor():
         part = learner.batch
         part["obs"].tensor.normal_(generator=torch.Generator().manual_seed(0))
         said = learner._evaluation(part)
-        learner.actor.evaluate(part["obs"], part.taken(), said)
+        learner.actor.evaluate(part["obs"], part.actions(), said)
         for x in said:
             x.gradient.fill_(1.0)
-        learner.actor.backward(part["obs"], part.taken(), said)
+        learner.actor.backward(part["obs"], part.actions(), said)
         _, slope = net.weights(net.parameters.gradient)[-1]
         found.append(slope[:, 0, 0].clone())
     change = found[1] - found[0]

@@ -17,11 +17,12 @@ def test_each_twin_is_valued_under_its_own_softmax_and_the_smaller_counts(factor
         "sac", factorization, SPEC, batch_size=ROWS, first_temperature=ALPHA, entropy_bonus="whole"
     )
     move(learner.store, seed=1)
-    move(learner.slow_store, seed=2)
+    move(learner.target_store, seed=2)
     batch = replay_batch(SPEC, 2, ROWS)
     rows = [learner.layout.to_learner(x.expand(2, ROWS, -1)) for x in all_actions(SPEC)]
     obs = as_buffer(batch.next_obs)
-    q = [learner.slow.predict(obs, as_buffer(x), None).tensor[..., 0].clone() for x in rows]
+    target = learner.critic_target
+    q = [target.predict(obs, as_buffer(x), None).tensor[..., 0].clone() for x in rows]
     twins = torch.stack(q, dim=-1)  # (P, 2, B, J)
     own = ALPHA * (twins / ALPHA).logsumexp(-1)
     policy = (twins[:, :1] / ALPHA).log_softmax(-1)  # of the first twin alone

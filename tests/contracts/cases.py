@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from headwise import ActionSpec, Choice, ConfigError, Range
-from headwise.algorithms.sac.drawn import Drawn
+from headwise.algorithms.sac.sampler import ActionSampler
 from headwise.factorizations import Factorization, factorizations
 from headwise.factorizations.base import offers as defines
-from headwise.heads.blueprint import Blueprint, Taken
+from headwise.heads.blueprint import Actions, Blueprint
 from headwise.heads.layout import Layout
 from headwise.ops import Buffer, Evaluation
 from headwise.population import Keys
@@ -173,7 +173,7 @@ class PolicyModel(Model):
         """Log-probabilities and entropies of the learner's raw actions, (P, B, heads) each."""
         self.said = Evaluation(*self.obs_shape, self.layout.num_heads)
         unit = raw if unit is None else unit
-        self.taken = Taken(self.filled(raw), self.filled(unit), self.mask(legal))
+        self.taken = Actions(self.filled(raw), self.filled(unit), self.mask(legal))
         self.made.evaluate(self.see(obs), self.taken, self.said)
         return tuple(x.tensor[:, 0].clone() for x in self.said)
 
@@ -251,12 +251,12 @@ class CriticModel(Model):
         """V, (P, B, G)."""
         return self.made.value(self.see(obs)).tensor[:, 0].clone()
 
-    def taken(self) -> Taken:
+    def taken(self) -> Actions:
         """Some actions with the chances of all options, of a branching critic."""
         action = self.action(some_actions(self.spec, *self.obs_shape))
         table = getattr(self.made, "table", None)
         if table is None:
-            return Taken(action, action)
+            return Actions(action, action)
         sizes, generator = table.sizes, torch.Generator().manual_seed(4)
         options = [torch.randint(n, (self.rows, 1), generator=generator) for n in sizes]
         probs = [torch.rand(self.rows, n, generator=generator).softmax(-1) for n in sizes]
@@ -264,7 +264,7 @@ class CriticModel(Model):
             self.filled(torch.cat(parts, -1).float().expand(self.keys.num_members, -1, -1))
             for parts in (options, probs)
         )
-        return Taken(action, action, option=option, probs=chances)
+        return Actions(action, action, option=option, probs=chances)
 
     def loss_backward(self, obs: Tensor, members: Sequence[int]) -> Tensor:
         """A loss (P, 1) that touches everything, and its gradient in some members."""
@@ -293,7 +293,7 @@ class SoftModel(Model):
             self.actor = kind.actor(self.plan)
             self.actor_store = Store(self.keys, self.actor.parts, 1000)
         members = len(seeds)
-        self.drawn = Drawn(
+        self.drawn = ActionSampler(
             layout, members, rows, self.actor, first, independent=self.made.independent
         )
         self.alpha = Buffer(members, 1, layout.num_heads)

@@ -232,7 +232,7 @@ def sections(about: dict[str, Any], flat: Tensor) -> dict[str, dict[str, Tensor]
 def store_of(learner: Any, section: str) -> Store:
     """Where a section of parameters lives now."""
     if section == "target":
-        return learner.slow_store
+        return learner.target_store
     return learner.optimizers[section.removesuffix("values").removesuffix(".")].store
 
 

@@ -28,7 +28,7 @@ from headwise.factorizations import factorizations
 from headwise.factorizations.policies import FactoredPolicy
 from headwise.factorizations.shared import Shared
 from headwise.factorizations.values import BranchingValue
-from headwise.heads.blueprint import Blueprint, Taken
+from headwise.heads.blueprint import Actions, Blueprint
 from headwise.ops import Buffer, Evaluation, fill
 from headwise.ops.operation import Operation, emit, operations
 
@@ -60,11 +60,11 @@ def _zero(x: torch.Tensor) -> None:
 class BrokenPolicy(FactoredPolicy):
     """The probability of a head depends on what other members do; a bias never learns."""
 
-    def evaluate(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
+    def evaluate(self, x: Buffer, taken: Actions, out: Evaluation) -> None:
         super().evaluate(x, taken, out)
         emit(lambda: out.log_prob.write(out.log_prob.tensor + 1e-3 * out.log_prob.tensor.mean(0)))
 
-    def backward(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
+    def backward(self, x: Buffer, taken: Actions, out: Evaluation) -> None:
         super().backward(x, taken, out)
         bias = self.net.weights(self.net.parameters.gradient)[-1][1]
         emit(lambda: _zero(bias))

@@ -245,13 +245,13 @@ class Evaluated:
     def __init__(
         self, part: Part, x: Tensor, raw: Tensor, mask: Tensor | None, old: Tensor | None
     ) -> None:
-        from headwise.heads.blueprint import Taken
+        from headwise.heads.blueprint import Actions
         from headwise.ops.distributions import to_unit
 
         self._part, self._x = part, buffer(x)
         table = part.it.table
         unit = to_unit(table, raw)
-        self._taken = Taken(buffer(raw), buffer(unit), buffer(mask), buffer(old))
+        self._taken = Actions(buffer(raw), buffer(unit), buffer(mask), buffer(old))
         heads = table.num_heads
         self.out = Evaluation(x.shape[0], x.shape[1], heads, kl=old is not None)
         part.it.evaluate(self._x, self._taken, self.out)

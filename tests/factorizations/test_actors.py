@@ -20,8 +20,8 @@ from oracle import in_use, q_values
 from policy_oracle import Said
 
 from headwise import ActionSpec, Choice, Range, View
-from headwise.algorithms.sac.drawn import Drawn
 from headwise.algorithms.sac.improvement import Counterfactual, StraightThrough
+from headwise.algorithms.sac.sampler import ActionSampler
 from headwise.factorizations.ar import AR
 from headwise.factorizations.chain_actor import ChainActor
 from headwise.ops import Buffer, Queries
@@ -162,7 +162,7 @@ class Learning:
         self.critic = Part("shared", "twins", spec, rows=size, seeds=(3, 4, 5), scale=2.0)
         self.obs = observations(rows=rows) if obs is None else obs
         extra = layout.num_discrete * max(layout.sizes) if straight else 0
-        self.drawn = Drawn(
+        self.drawn = ActionSampler(
             layout, MEMBERS, rows, self.actor.it, 0, independent=False, extra=extra
         )  # fmt: skip
         self.drawn.noise.tensor[:, 0] = uniforms(self.drawn.noise.width, rows=rows)

@@ -24,7 +24,7 @@ from headwise.algorithms.ppo.credit import credit_weights, expected_mixture, hea
 from headwise.factorizations.critics import critic_options, option_probs
 from headwise.factorizations.qplex import QPLEX
 from headwise.factorizations.vdn import VDN
-from headwise.heads.blueprint import Taken
+from headwise.heads.blueprint import Actions
 from headwise.ops import Buffer, in_use
 
 BRANCHING = {"vdn": VDN(critic_bins=5), "qplex": QPLEX(mixer_width=16)}
@@ -47,7 +47,7 @@ class Judged:
         self.option = room(rows, self.layout.num_heads)
         critic_options(buffer(self.unit), table=actor.table, bins=it.num_bins, out=self.option)
         self.probs = room(rows, self.table.total)
-        y, free = actor.outputs(self.x, Taken(buffer(self.raw), buffer(self.unit)))
+        y, free = actor.outputs(self.x, Actions(buffer(self.raw), buffer(self.unit)))
         option_probs(y, free, self.mask, table=actor.table, bins=it.num_bins, out=self.probs)
         self.use = None
         if self.layout.is_conditional:
@@ -55,7 +55,7 @@ class Judged:
             in_use(self.option, table=self.table, out=self.use)
 
     def taken(self, option=None):
-        return Taken(
+        return Actions(
             self.option, self.option, None, None, option or self.option, self.probs, self.use
         )
 
@@ -67,7 +67,7 @@ class Judged:
         _, y, _ = it.net.forward([self.x])
         chosen, slope = it.chosen(y, self.taken()), None
         if kind not in ("uniform", "range"):
-            slope = it.slope(self.x, None if kind == "state" else chosen)
+            slope = it.q_gradient(self.x, None if kind == "state" else chosen)
         given = y, chosen, self.probs, buffer(mask), slope
         head_importance(*given, table=self.table, kind=kind, out=out)
         return out.tensor[:, 0].clone()

@@ -18,7 +18,7 @@ from policy_oracle import Said
 
 from headwise import View
 from headwise.factorizations.ar import AR
-from headwise.heads.blueprint import Taken
+from headwise.heads.blueprint import Actions
 from headwise.ops import distribution
 from headwise.ops.distributions import to_unit
 
@@ -89,7 +89,7 @@ def test_what_is_said_and_its_gradient(name, spec, kind, masked):
         raw = legal_actions(raw, mask, layout)
     unit = to_unit(part.it.table, raw)
     old = room(7, layout.total + 2 * layout.num_continuous)
-    y, free = acted.it.outputs(buffer(x), Taken(buffer(raw), buffer(unit)))
+    y, free = acted.it.outputs(buffer(x), Actions(buffer(raw), buffer(unit)))
     distribution(y, free, buffer(mask), table=acted.it.table, out=old)
 
     found = part.evaluate(x, raw, mask, old.tensor[:, 0])

@@ -7,7 +7,7 @@ import torch
 from headwise.algorithms import algorithms
 from headwise.algorithms.dqn.learner import DQNLearner
 from headwise.algorithms.ppo.learner import PPOLearner
-from headwise.algorithms.sac.drawn import Drawn
+from headwise.algorithms.sac.sampler import ActionSampler
 from headwise.envs.probes import probes
 from headwise.factorizations import factorizations
 from headwise.factorizations.base import offers
@@ -115,7 +115,7 @@ def values(loop, obs):
     else:
         cold = Buffer(len(SEEDS), 1, learner.layout.num_heads)
         cold.tensor.fill_(1e-3)
-        drawn = Drawn(
+        drawn = ActionSampler(
             learner.layout, len(SEEDS), rows, learner.actor, learner._first,
             independent=learner.critic.independent,
         )  # fmt: skip

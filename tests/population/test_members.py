@@ -7,7 +7,7 @@ from headwise.population import (
     finite_members,
     latest_rows,
     per_member,
-    rows_at_once,
+    rows_per_chunk,
     select_members,
     take_rows,
 )
@@ -58,5 +58,5 @@ def test_the_latest_rows_are_kept():
 
 def test_on_the_cpu_some_rows_are_looked_at_at_a_time():
     cpu, other = torch.device("cpu"), torch.device("meta")
-    assert [rows_at_once(n, cpu) for n in (3, 256, 5000)] == [3, 256, 256]
-    assert rows_at_once(5000, other) == 5000
+    assert [rows_per_chunk(n, cpu) for n in (3, 256, 5000)] == [3, 256, 256]
+    assert rows_per_chunk(5000, other) == 5000

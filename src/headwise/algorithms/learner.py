@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from headwise import ops
-from headwise.algorithms.base import Acted, Acting, Algorithm
-from headwise.algorithms.transitions import put, put_mask
+from headwise.algorithms.base import Acted, Acting, Algorithm, AlgorithmConfig, Task
+from headwise.factorizations.base import check_offers
+from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
-from headwise.ops import Buffer, Recorded
+from headwise.ops import Buffer, Recorded, Scratch
 from headwise.ops.buffers import Trace
-from headwise.population.keys import Keys
-from headwise.population.store import Adam
+from headwise.population.keys import Stream
+from headwise.population.store import Adam, seeds_of, settings
 
 
 class Learner(Algorithm, ABC):
@@ -23,33 +25,58 @@ class Learner(Algorithm, ABC):
 
     A subclass makes its buffers in `_allocate`, which is called again when the first mask comes,
     and says how actions are drawn from what is seen.
+
+    Args:
+        config: The settings; the factorization must offer what they need.
+        task: What it is built for.
     """
 
-    keys: Keys
-    layout: Layout
-    num_envs: int
-    """Environment copies (E): the rows that are acted on at once."""
     optimizers: dict[str, Adam]
     masked: bool
     """Whether there is room for masks."""
-    acts: Buffer
-    """A clock: how often the learner has acted."""
-    updates: Buffer | None = None
-    """A clock: how often it has learned, where chance depends on that."""
     obs: Buffer
     """What is acted on, (P, 1, E, F)."""
     mask: Buffer | None
     """Which options are allowed there, (P, 1, E, total)."""
-    noise: Buffer | None
+    noise: Buffer | None = None
     """Uniform numbers that actions are drawn by, (P, 1, E, U); None: there are only greedy ones."""
+    counts_updates = True
+    """Whether what it draws, or a schedule, depends on how often it has learned."""
+
+    def __init__(self, config: AlgorithmConfig, task: Task) -> None:
+        kind, keys = task.factorization, task.keys
+        kind.check(task.spec)
+        for what in config.needs:
+            check_offers(kind, what, config.name)
+        self._settings, self.keys, self.features = config, keys, task.obs_size
+        self.layout = Layout(task.spec, task.device, joint=kind.is_joint)
+        self.num_envs = task.num_slots
+        """Environment copies (E): the rows that are acted on at once."""
+        self.extra: dict[str, int] = {}
+        self.seeds = seeds_of(keys)
+        self._scratch = Scratch(keys.num_members, task.device)
+        self.acts, self.updates = self._scratch("acts", 1, 2), self._scratch("updates", 1, 2)
+        """Clocks: how often the learner has acted, and learned."""
+
+    def setting(self, name: str) -> Buffer:
+        """A setting that may vary along the population, (P, 1, 1, 1)."""
+        return settings(self.keys, self._settings.member_values(name, self.keys), name)
+
+    def blueprint(self, rows: int, **kinds: Any) -> Blueprint:
+        """What networks are built from, for at most so many rows; `Blueprint` names the kinds."""
+        return Blueprint(
+            layout=self.layout, members=self.keys.num_members, features=self.features,
+            rows=max(rows, self.num_envs), device=self.layout.device, **kinds,
+        )  # fmt: skip
 
     @abstractmethod
     def _allocate(self, *, masked: bool) -> None:
         """Makes room for what is seen and learned from, with or without masks."""
 
-    @abstractmethod
     def _noise(self) -> None:
         """Draws the uniform numbers of an action."""
+        if self.noise is not None:
+            ops.uniform(self.noise, self.seeds, self.acts, Stream.ACT)
 
     @abstractmethod
     def _draw(self) -> None:
@@ -110,7 +137,7 @@ class Learner(Algorithm, ABC):
         if Trace.now is not None:
             return self._policy(obs, uniform, legal)
         parts = (slice(at, at + self.num_envs) for at in range(0, obs.shape[1], self.num_envs))
-        found = [
+        actions = [
             self._policy(
                 obs[:, at],
                 None if uniform is None else uniform[:, at],
@@ -119,7 +146,7 @@ class Learner(Algorithm, ABC):
             )
             for at in parts
         ]
-        return found[0] if len(found) == 1 else torch.cat(found, dim=-2)
+        return actions[0] if len(actions) == 1 else torch.cat(actions, dim=-2)
 
     def _policy(
         self,
@@ -169,9 +196,29 @@ class Learner(Algorithm, ABC):
 
     def _clocks(self) -> dict[str, Tensor]:
         """What the clocks say, (P,) each."""
-        clocks = {"acts": self.acts} | ({} if self.updates is None else {"updates": self.updates})
+        clocks = {"acts": self.acts} | ({"updates": self.updates} if self.counts_updates else {})
         return {name: clock.longs.flatten().clone() for name, clock in clocks.items()}
 
     def _set_clocks(self, state: dict[str, Tensor]) -> None:
         for name in self._clocks():
             getattr(self, name).longs.copy_(state[name].view(-1, 1, 1, 1))
+
+
+def put(buffer: Buffer, x: Tensor) -> None:
+    """Takes in numbers (P, B, W), as the first rows if there is room for more."""
+    _rows_of(buffer, x).write(x.unsqueeze(1))
+
+
+def put_mask(buffer: Buffer, mask: Tensor | None) -> None:
+    """Takes in a mask (P, B, total) or (total,); without one every option may be chosen."""
+    if mask is None:
+        buffer.write(torch.ones_like(buffer.tensor))
+    elif mask.dim() == 1:
+        buffer.write(mask.expand_as(buffer.tensor))
+    else:
+        put(buffer, mask)
+
+
+def _rows_of(buffer: Buffer, x: Tensor) -> Buffer:
+    """As many rows as there are; in the graph of an export a buffer has those of its input."""
+    return buffer if Trace.now is not None else buffer.rows(0, x.shape[1])

@@ -1,12 +1,28 @@
-"""Settings of the algorithms that learn from replay."""
+"""What DQN and SAC share: settings of replay, and learners from transitions drawn from it."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
-from headwise.algorithms.base import AlgorithmConfig, ReplayPlan
+from torch import Tensor
+
+from headwise import ops
+from headwise.algorithms.base import (
+    AlgorithmConfig,
+    LazyMetrics,
+    Metrics,
+    ReplayBatch,
+    ReplayPlan,
+    Task,
+)
+from headwise.algorithms.learner import Learner, put, put_mask
 from headwise.checks import check_counts
+from headwise.heads.layout import Layout
+from headwise.ops import Buffer, HeadTable, Recorded
+from headwise.ops.threads import member_threads
+from headwise.population.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,3 +59,117 @@ class OffPolicyConfig(AlgorithmConfig):
         return ReplayPlan(
             self.replay, self.batch_size, self.warmup, self.updates_per_step, self.n_step
         )
+
+
+class Transitions:
+    """Rows of a batch, (P, 1, B, ...) each.
+
+    Args:
+        layout: The heads.
+        members: Members (P).
+        rows: Rows (B).
+        features: Numbers of an observation.
+        masked: Whether some options may not be chosen.
+    """
+
+    def __init__(
+        self, layout: Layout, members: int, rows: int, features: int, *, masked: bool
+    ) -> None:
+        self._layout = layout
+
+        def made(width: int) -> Buffer:
+            return Buffer(members, rows, width, device=layout.device)
+
+        self.obs, self.next_obs = made(features), made(features)
+        self.action = made(layout.num_heads)
+        """In unit form, in the learner's order."""
+        self.reward, self.discount = made(1), made(1)
+        self.mask = made(layout.total) if masked else None
+        """Which options could be chosen; None: all always can."""
+        self.next_mask = made(layout.total) if masked else None
+
+    def load(self, batch: ReplayBatch) -> None:
+        """Takes in tensors (P, B, ...)."""
+        put(self.obs, batch.obs)
+        put(self.next_obs, batch.next_obs)
+        put(self.action, self._layout.to_learner(batch.action))
+        put(self.reward, batch.reward.unsqueeze(-1))
+        put(self.discount, batch.discount.unsqueeze(-1))
+        if self.mask is not None and self.next_mask is not None:
+            put_mask(self.mask, self._layout.mask(batch.legal))
+            put_mask(self.next_mask, self._layout.mask(batch.next_legal))
+
+
+class OffPolicyLearner(Learner):
+    """A population of learners that take gradient steps on transitions drawn from replay.
+
+    Args:
+        config: The settings.
+        task: What it is built for.
+    """
+
+    plan: ReplayPlan
+    target_store: Store
+    """Parameters of the target network."""
+
+    def __init__(self, config: OffPolicyConfig, task: Task) -> None:
+        super().__init__(config, task)
+        self.plan = config.replay_plan()
+        self._conditions: HeadTable | None = None
+        if self.layout.is_conditional:
+            self._conditions = self.layout.table([(0, 0)] * self.layout.num_heads)
+
+    def _allocate(self, *, masked: bool) -> None:
+        """Makes room for batches with or without masks."""
+        self.masked, layout, rows = masked, self.layout, self.plan.batch_size
+        masks = masked or layout.always_masks
+        self.batch = Transitions(layout, self.keys.num_members, rows, self.features, masked=masks)
+        self.obs = self._scratch("obs", self.num_envs, self.features, gradient=False)
+        self.mask = None
+        if masks:
+            self.mask = self._scratch("mask", self.num_envs, layout.total, gradient=False)
+        self._update = Recorded(self.gradient_step, layout.device)
+
+    def update(self, batch: ReplayBatch) -> LazyMetrics:
+        """One gradient step on rows drawn from the past."""
+        self._make_room_for(batch.legal)
+        self.batch.load(batch)
+        self._update(1, member_threads())
+        return self.metrics
+
+    @abstractmethod
+    def gradient_step(self) -> None:
+        """One step on the batch that is loaded."""
+
+    @abstractmethod
+    def metrics(self) -> Metrics:
+        """What the last update reports: (P,) for a member, (P, H) for its heads."""
+
+    def _use(self) -> Buffer | None:
+        """Which heads the actions taken use, (P, 1, B, H); None: all of them."""
+        if self._conditions is None:
+            return None
+        use = self._scratch("use", self.plan.batch_size, self.layout.num_heads, gradient=False)
+        ops.in_use(self.batch.action, table=self._conditions, out=use)
+        return use
+
+    # --- keeping --------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything that later updates depend on, each with the member axis first."""
+        state = {
+            f"{name}.{key}" if name else key: x
+            for name, optimizer in self.optimizers.items()
+            for key, x in optimizer.state_dict().items()
+        }
+        return state | {"target": self.target_store.rows()} | self._clocks()
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+        for name, optimizer in self.optimizers.items():
+            start = f"{name}." if name else ""
+            optimizer.load_state_dict(
+                {key.removeprefix(start): x for key, x in state.items() if key.startswith(start)}
+            )
+        self.target_store.load_rows(state["target"])
+        self._set_clocks(state)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from headwise import ops
 from headwise.factorizations.policies import FactoredPolicy, starts
-from headwise.heads.blueprint import Blueprint, Taken
+from headwise.heads.blueprint import Actions, Blueprint
 from headwise.heads.layout import Which
 from headwise.ops import Buffer, Embedding, HeadTable
 
@@ -43,14 +43,14 @@ class ChainPolicy(FactoredPolicy):
         before = [self.embedding.first[h] for h in heads]
         return [[[(0, self.plan.features)]] * len(before), [[(0, n)] if n else [] for n in before]]
 
-    def inputs(self, x: Buffer, taken: Taken) -> list[Buffer]:
+    def inputs(self, x: Buffer, actions: Actions) -> list[Buffer]:
         """Features, and the actions as rows of inputs."""
         return [x, self._scratch("prefix", x.num_rows, self.embedding.size)]
 
-    def outputs(self, x: Buffer, taken: Taken) -> tuple[Buffer, Buffer | None]:
+    def outputs(self, x: Buffer, actions: Actions) -> tuple[Buffer, Buffer | None]:
         """What the networks say along given actions, and the free standard deviations."""
-        x, prefix = self.inputs(x, taken)
-        self._embed(taken.unit, prefix)
+        x, prefix = self.inputs(x, actions)
+        self._embed(actions.unit, prefix)
         return self.net.forward([x, prefix]), self.std
 
     def sample(
@@ -80,7 +80,7 @@ class ChainPolicy(FactoredPolicy):
     def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[int]:
         """The heads in order; before each its network goes forward, given the actions so far."""
         for head in self._order:
-            x, prefix = self.inputs(x, Taken(unit, unit))
+            x, prefix = self.inputs(x, Actions(unit, unit))
             self._embed(unit, prefix)
             self.net.forward([x, prefix], [head])
             yield head

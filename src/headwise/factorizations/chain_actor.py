@@ -72,12 +72,12 @@ class ChainActor(FactoredPolicy):
         rows, links, seen = x.num_rows, self._links_of(out), self._seen(out.unit)
         if self.table.is_conditional:
             ops.multiply.backward(self._entropy(rows), self._use(rows), out=out.entropy)
-            ops.fill(seen.slope, 0.0)
+            ops.fill(seen.gradient_buffer, 0.0)
         for head in reversed(self._order):
             if self.table.is_conditional:
                 by_use = self._scratch("by use", rows)
-                own = out.unit.slope.columns(head)
-                ops.multiply(seen.slope.columns(head), self._use(rows).columns(head), out=by_use)
+                own, inner = (x.gradient_buffer.columns(head) for x in (out.unit, seen))
+                ops.multiply(inner, self._use(rows).columns(head), out=by_use)
                 ops.add(own, by_use, out=own)
             y = self.net.rows(rows).copies(head)
             ops.rsample.backward(

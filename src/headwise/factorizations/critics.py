@@ -10,7 +10,7 @@ from torch import Tensor
 from headwise import ops
 from headwise.checks import checked_count
 from headwise.factorizations.policies import starts
-from headwise.heads.blueprint import Blueprint, Part, Taken
+from headwise.heads.blueprint import Actions, Blueprint, Part
 from headwise.heads.layout import Layout
 from headwise.nets.dueling import Dueling
 from headwise.ops import Buffer, HeadTable, Layer, When, operation
@@ -43,11 +43,11 @@ class ValueCritic:
         ops.heads_last(values, out=columns)
         return columns
 
-    def predict(self, x: Buffer, taken: Taken) -> Buffer:
+    def predict(self, x: Buffer, actions: Actions) -> Buffer:
         """V: what is regressed on the return."""
         return self.value(x)
 
-    def backward(self, x: Buffer, taken: Taken) -> None:
+    def backward(self, x: Buffer, actions: Actions) -> None:
         """From the gradient of the last prediction to those of the parameters."""
         if self.num_values > 1:
             columns = self._scratch("value", x.num_rows, self.num_values)
@@ -79,19 +79,19 @@ class BranchingCritic:
         """V, (P, 1, B, 1)."""
         return self.net.value([x])
 
-    def predict(self, x: Buffer, taken: Taken) -> Buffer:
+    def predict(self, x: Buffer, actions: Actions) -> Buffer:
         """Q of the actions taken, (P, 1, B, 1)."""
         value, y, _ = self.net.forward([x])
         q = self._scratch("q", x.num_rows)
-        self.combine(value, self.chosen(y, taken), x, out=q)
+        self.combine(value, self.chosen(y, actions), x, out=q)
         return q
 
-    def backward(self, x: Buffer, taken: Taken) -> None:
+    def backward(self, x: Buffer, actions: Actions) -> None:
         """From the gradient of the last prediction to those of the parameters."""
         value, y = self.net.rows(x.num_rows)
         chosen, q = self._advantage(x.num_rows), self._scratch("q", x.num_rows)
         self.combine_backward(value, chosen, x, out=q)
-        ops.advantages.backward(y, *self._centered_at(taken), table=self.table, out=chosen)
+        ops.advantages.backward(y, *self._centered_at(actions), table=self.table, out=chosen)
         self.net.backward([x])
 
     def combine(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:
@@ -102,13 +102,13 @@ class BranchingCritic:
         """From the gradient of Q to those of V, of advantages and of a mixer's parameters."""
         ops.total.backward(value, advantage, adds_up=True, out=out)
 
-    def chosen(self, y: Buffer, taken: Taken) -> Buffer:
+    def chosen(self, y: Buffer, actions: Actions) -> Buffer:
         """The centered advantages of the options taken, (P, 1, B, H)."""
         chosen = self._advantage(y.num_rows)
-        ops.advantages(y, *self._centered_at(taken), table=self.table, out=chosen)
+        ops.advantages(y, *self._centered_at(actions), table=self.table, out=chosen)
         return chosen
 
-    def slope(self, x: Buffer, chosen: Buffer | None) -> Buffer | None:
+    def q_gradient(self, x: Buffer, chosen: Buffer | None) -> Buffer | None:
         """How much advantages count in Q, at those chosen or at zero; None: all count in full."""
         return None
 
@@ -120,10 +120,10 @@ class BranchingCritic:
         return self._scratch("advantage", rows, self.table.num_heads)
 
     def _centered_at(
-        self, taken: Taken
+        self, actions: Actions
     ) -> tuple[Buffer | None, None, Buffer | None, Buffer | None]:
         """The options taken, and the probabilities under which advantages have mean zero."""
-        return taken.option, None, taken.probs, taken.in_use
+        return actions.option, None, actions.probs, actions.in_use
 
 
 class MixingCritic(BranchingCritic):
@@ -151,13 +151,13 @@ class MixingCritic(BranchingCritic):
         ops.mix.backward(value, advantage, self._mixer.rows(x.num_rows), out=out)
         self._mixer.backward([x])
 
-    def slope(self, x: Buffer, chosen: Buffer | None) -> Buffer:
+    def q_gradient(self, x: Buffer, chosen: Buffer | None) -> Buffer:
         """How much advantages count in Q, at those chosen or at zero."""
         at = self._scratch("at", x.num_rows, self.table.num_heads)
         ops.fill(at, 0.0) if chosen is None else ops.copy(chosen, out=at)
-        slope = self._scratch("slope", x.num_rows, self.table.num_heads)
-        ops.mix_gradient(at, self._mixer.forward([x]), out=slope)
-        return slope
+        gradient = self._scratch("gradient", x.num_rows, self.table.num_heads)
+        ops.mix_gradient(at, self._mixer.forward([x]), out=gradient)
+        return gradient
 
     def mixture_weights(self, x: Buffer) -> Buffer:
         """Of the mixer at given states."""

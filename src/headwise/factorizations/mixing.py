@@ -17,7 +17,7 @@ class MixedValue(BranchingValue):
     """V and advantages in a mixer, whose weights see what both are made of, without its gradient.
 
     As a policy each head is a softmax of what its advantages contribute, which is as much as the
-    mixture's slope at zero says.
+    mixture's gradient at zero says.
 
     Args:
         plan: Sizes and kinds.
@@ -51,9 +51,9 @@ class MixedValue(BranchingValue):
     ) -> None:
         """Writes options drawn from the first copy's softmax into actions."""
         _, y, features = self.net.forward(self.inputs(x, action), self._first)
-        slope = self._slope(self._mixer.forward([self._held(features)], self._first))
+        gradient = self._mixer_gradient(self._mixer.forward([self._held(features)], self._first))
         out = [self.options(action), self._scratch("entropy drawn", x.num_rows, self.num_discrete)]
-        given = slope.copies(0), self.options(alpha), self.options(uniform), mask
+        given = gradient.copies(0), self.options(alpha), self.options(uniform), mask
         ops.boltzmann(y.copies(0), *given, table=self.table, out=out)
 
     def soft(
@@ -69,7 +69,7 @@ class MixedValue(BranchingValue):
         value, y, features = self.net.forward(self.inputs(x, action))
         weights = self._mixer.forward([self._held(features)])
         drawn, entropy, bonus, use = self._drawn(action)
-        given = self._slope(weights), self.options(alpha), self.options(uniform), mask
+        given = self._mixer_gradient(weights), self.options(alpha), self.options(uniform), mask
         out = [self.options(drawn), entropy, *([] if use is None else [use])]
         if use is not None and self.num_continuous:
             numbers = self.num_discrete, self.num_continuous
@@ -113,11 +113,12 @@ class MixedValue(BranchingValue):
         ops.copy(features, out=state)
         return state
 
-    def _slope(self, weights: Buffer) -> Buffer:
+    def _mixer_gradient(self, weights: Buffer) -> Buffer:
         """What advantages count where all are zero, (P, N, B, D)."""
-        slope = self.by_head("slope", weights.num_rows, gradient=False)
-        ops.mix_gradient(self.by_head("zero", weights.num_rows, gradient=False), weights, out=slope)
-        return slope
+        rows = weights.num_rows
+        zero, gradient = (self.by_head(name, rows, gradient=False) for name in ("zero", "slope"))
+        ops.mix_gradient(zero, weights, out=gradient)
+        return gradient
 
 
 class WeighedValue(BranchingValue):

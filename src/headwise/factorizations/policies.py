@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from headwise import ops
-from headwise.heads.blueprint import Blueprint, Part, Taken
+from headwise.heads.blueprint import Actions, Blueprint, Part
 from headwise.heads.layout import Which
 from headwise.ops import Buffer, Draw, Evaluation, Layer
 from headwise.population.store import Free
@@ -74,13 +74,13 @@ class FactoredPolicy:
         """Free standard deviations, (P, 1, 1, C), where they are parameters."""
         return None if self._free is None else self._free.buffer
 
-    def inputs(self, x: Buffer, taken: Taken) -> list[Buffer]:
+    def inputs(self, x: Buffer, actions: Actions) -> list[Buffer]:
         """The inputs of the network along given actions."""
         return [x]
 
-    def outputs(self, x: Buffer, taken: Taken) -> tuple[Buffer, Buffer | None]:
+    def outputs(self, x: Buffer, actions: Actions) -> tuple[Buffer, Buffer | None]:
         """What the networks say along given actions, and the free standard deviations."""
-        return self.net.forward(self.inputs(x, taken)), self.std
+        return self.net.forward(self.inputs(x, actions)), self.std
 
     def sample(
         self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Sequence[Buffer]
@@ -92,12 +92,11 @@ class FactoredPolicy:
         """The greedy raw actions, and the same in unit form."""
         ops.mode(self.net.forward([x]), self.std, mask, table=self.table, out=out)
 
-    def evaluate(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
+    def evaluate(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """Log-probabilities and entropies of given actions."""
-        y, std = self.outputs(x, taken)
-        ops.evaluate(
-            y, std, taken.raw, taken.mask, taken.old, table=self.table, given=self.depends, out=out
-        )
+        y, std = self.outputs(x, actions)
+        given = y, std, actions.raw, actions.mask, actions.old
+        ops.evaluate(*given, table=self.table, given=self.depends, out=out)
 
     def rsample(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
         """Draws actions through which gradients flow, with their entropies."""
@@ -109,19 +108,17 @@ class FactoredPolicy:
         ops.rsample.backward(y, self.std, uniform, mask, table=self.table, out=out)
         self.net.backward([x])
 
-    def backward(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
+    def backward(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """From the gradients of the last evaluation to those of the parameters."""
         y, penalty = self.net.rows(x.num_rows), self.plan.mean_penalty
-        ops.evaluate.backward(
-            y, self.std, taken.raw, taken.mask, taken.old,
-            table=self.table, given=self.depends, out=out,
-        )  # fmt: skip
+        given = y, self.std, actions.raw, actions.mask, actions.old
+        ops.evaluate.backward(*given, table=self.table, given=self.depends, out=out)
         if penalty and self.table.continuous:
             ops.mean_penalty(y, table=self.table, coef=penalty, out=self._penalty)
             ops.mean_penalty.backward(
                 y, table=self.table, coef=penalty, out=self._penalty, add=True
             )
-        self.net.backward(self.inputs(x, taken))
+        self.net.backward(self.inputs(x, actions))
 
 
 def range_of(plan: Blueprint, which: Which) -> range:

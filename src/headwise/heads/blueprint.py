@@ -77,7 +77,7 @@ class Blueprint:
         return Scratch(self.members, self.device)
 
 
-class Taken(NamedTuple):
+class Actions(NamedTuple):
     """Actions that were taken, (P, 1, B, ...), and what goes with them."""
 
     raw: Buffer
@@ -110,13 +110,13 @@ class Policy(Protocol):
     def mode(self, x: Buffer, mask: Buffer | None, out: Sequence[Buffer]) -> None:
         """The greedy raw actions, and the same in unit form."""
 
-    def evaluate(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
+    def evaluate(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """Log-probabilities and entropies of given actions."""
 
-    def backward(self, x: Buffer, taken: Taken, out: Evaluation) -> None:
+    def backward(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """From the gradients of the last evaluation to those of the parameters."""
 
-    def outputs(self, x: Buffer, taken: Taken) -> tuple[Buffer, Buffer | None]:
+    def outputs(self, x: Buffer, actions: Actions) -> tuple[Buffer, Buffer | None]:
         """What the networks say along given actions, and the free standard deviations."""
 
 
@@ -130,8 +130,8 @@ class Critic(Protocol):
     def value(self, x: Buffer) -> Buffer:
         """V, (P, 1, B, G)."""
 
-    def predict(self, x: Buffer, taken: Taken) -> Buffer:
+    def predict(self, x: Buffer, actions: Actions) -> Buffer:
         """What is regressed on the return, (P, 1, B, G)."""
 
-    def backward(self, x: Buffer, taken: Taken) -> None:
+    def backward(self, x: Buffer, actions: Actions) -> None:
         """From the gradient of the last prediction to those of the parameters."""

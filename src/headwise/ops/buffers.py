@@ -269,7 +269,7 @@ class Buffer:
         return self._view(1, start, count)
 
     @property
-    def slope(self) -> Buffer:
+    def gradient_buffer(self) -> Buffer:
         """The gradient as a buffer of its own, for operations that write it like numbers."""
         view = Buffer.__new__(Buffer)
         view.core = None if self.core is None else self.core.gradient_view()

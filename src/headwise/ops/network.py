@@ -202,9 +202,9 @@ class Network:
         flat, given, out = self._graphs.pop(copies)
         wanted = [(leaf, t) for leaf, t in zip(x, given, strict=True) if leaf.has_gradient]
         inputs = [t for _, t in wanted]
-        slope = self.out.gradient[..., : x[0].num_rows, :]
-        slope = _some(slope, copies)
-        found = torch.autograd.grad([out], [*inputs, *([flat] if weights else [])], [slope])
+        gradient = self.out.gradient[..., : x[0].num_rows, :]
+        gradient = _some(gradient, copies)
+        found = torch.autograd.grad([out], [*inputs, *([flat] if weights else [])], [gradient])
         for (leaf, _), gradient in zip(wanted, found, strict=False):
             if add:
                 leaf.gradient.add_(gradient)

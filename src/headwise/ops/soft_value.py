@@ -57,7 +57,7 @@ def soft_value(
 
 @operation(fits=_is_unconditional)
 def boltzmann(
-    y: Tensor, slope: Tensor | None, alpha: Tensor, uniform: Tensor, mask: Tensor | None,
+    y: Tensor, gradient: Tensor | None, alpha: Tensor, uniform: Tensor, mask: Tensor | None,
     *, table: HeadTable,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Options drawn from a softmax of each head's advantages, and entropies, (P, N, B, D).
@@ -67,13 +67,13 @@ def boltzmann(
 
     Args:
         y: Advantages of all options before they are centered, (P, N * stack, B, W).
-        slope: What a head's advantages count, (P, N, B, D), if not all alike.
+        gradient: What a head's advantages count, (P, N, B, D), if not all alike.
         alpha: Temperatures of the heads, (P, 1, 1, D).
         uniform: Uniform numbers, (P, 1, B, D).
         mask: Which options may be chosen, (P, 1, B, total).
         table: The discrete heads, and behind them continuous ones that they put in use.
     """
-    log_policy, _ = _log_policy(table, y.detach(), slope, alpha, mask)
+    log_policy, _ = _log_policy(table, y.detach(), gradient, alpha, mask)
     drawn, entropy = pick(log_policy, uniform.expand(log_policy.shape[:-1])), _entropy(log_policy)
     if not table.is_conditional:
         return drawn, entropy
@@ -122,7 +122,7 @@ def chance_of_use(
 
 
 def _log_policy(
-    table: HeadTable, y: Tensor, slope: Tensor | None, alpha: Tensor, mask: Tensor | None
+    table: HeadTable, y: Tensor, gradient: Tensor | None, alpha: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Log-policies (P, N, B, D, K) of options, and their best scores (P, N, B, D).
 
@@ -132,8 +132,8 @@ def _log_policy(
     scores = table.masked(table.scores(y), mask)
     best = scores.max(-1).values
     centered = scores - best.unsqueeze(-1)
-    if slope is not None:
-        centered = centered * slope.unsqueeze(-1)
+    if gradient is not None:
+        centered = centered * gradient.unsqueeze(-1)
     return table.masked(centered / alpha.unsqueeze(-1), mask).log_softmax(-1), best
 
 

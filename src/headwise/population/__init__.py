@@ -8,7 +8,7 @@ from headwise.population.clock import Clock
 from headwise.population.keys import Draws, Keys, ShapesOnly, Stream
 from headwise.population.members import select_members
 from headwise.population.reduce import along, finite_members, per_member
-from headwise.population.rows import latest_rows, rows_at_once, take_rows
+from headwise.population.rows import latest_rows, rows_per_chunk, take_rows
 from headwise.population.store import Adam, Free, Store, seeds_of, settings
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "finite_members",
     "latest_rows",
     "per_member",
-    "rows_at_once",
+    "rows_per_chunk",
     "seeds_of",
     "select_members",
     "settings",

@@ -22,6 +22,6 @@ def latest_rows(x: Tensor, more: Tensor, most: int) -> Tensor:
     return torch.cat([x, more], dim=1)[:, -most:].clone()
 
 
-def rows_at_once(rows: int, device: torch.device) -> int:
+def rows_per_chunk(rows: int, device: torch.device) -> int:
     """How many of so many rows to look at together: on the CPU as many as fit into the cache."""
     return min(rows, _CACHED_ROWS) if device.type == "cpu" else rows

@@ -12,53 +12,46 @@ from torch import Tensor
 
 from headwise import ops
 from headwise.algorithms.dqn.exploration import EpsilonGreedy
-from headwise.algorithms.learner import Learner
-from headwise.algorithms.transitions import Transitions, put_mask
+from headwise.algorithms.learner import put_mask
+from headwise.algorithms.off_policy import OffPolicyLearner
 from headwise.errors import ConfigError
-from headwise.factorizations.base import Factorization, check_offers, factorizations, offers
+from headwise.factorizations.base import Factorization, factorizations, offers
 from headwise.heads.action_value import ClosedFormValue
-from headwise.heads.blueprint import Blueprint
-from headwise.heads.layout import Layout
-from headwise.ops import Buffer, HeadTable, Recorded, Scratch
-from headwise.ops.threads import member_threads
-from headwise.population.store import Adam, Store, settings
+from headwise.ops import Buffer
+from headwise.population.store import Adam, Store
 
 if TYPE_CHECKING:
-    from headwise.algorithms.base import LazyMetrics, Metrics, ReplayBatch, Task
+    from headwise.algorithms.base import Metrics, Task
     from headwise.algorithms.dqn import DQN
 
 
-class DQNLearner(Learner):
+class DQNLearner(OffPolicyLearner):
     """A population of DQN learners."""
 
+    counts_updates = False
+
     def __init__(self, config: DQN, task: Task) -> None:
-        self.config, self.keys = config, task.keys
-        kind, keys, device = task.factorization, task.keys, task.device
-        _check(config, kind, task)
-        self.layout = Layout(task.spec, device, joint=kind.is_joint)
-        self.features, self.num_envs, self.extra = task.obs_size, task.num_slots, {}
-        self.noise = None  # there is no policy to draw from, only the greedy action
-        self.plan = config.replay_plan()
-        plan = Blueprint(
-            layout=self.layout,
-            members=keys.num_members,
-            features=task.obs_size,
-            rows=max(config.batch_size, task.num_slots),
-            device=device,
-            hidden=config.hidden,
-            activation=config.activation,
+        kind, keys = task.factorization, task.keys
+        if task.spec.num_ranges:
+            raise ConfigError(
+                "dqn chooses among options, and some heads are Ranges",
+                got=str(task.spec),
+                fix="Give a number of bins: bins=11.",
+            )
+        super().__init__(config, task)
+        _check(config, kind)
+        self.config = config
+        blueprint = self.blueprint(
+            config.batch_size, hidden=config.hidden, activation=config.activation,
             branch_width=config.branch_width,
-        )
+        )  # fmt: skip
         make = kind.value if config.dueling else kind.plain_value
-        self.value, self.slow = make(plan), make(plan)
+        self.value, self.value_target = make(blueprint), make(blueprint)
         """What learns, and the target network that follows it."""
-        self.store, self.slow_store = Store(keys, self.value.parts), Store(keys, self.slow.parts)
-        lr = settings(keys, config.member_values("lr", keys), "lr")
-        self.optimizer = Adam(self.store, lr, max_norm=config.max_grad_norm)
+        self.store = Store(keys, self.value.parts)
+        self.target_store = Store(keys, self.value_target.parts)
+        self.optimizer = Adam(self.store, self.setting("lr"), max_norm=config.max_grad_norm)
         self.optimizers = {"": self.optimizer}
-        self._scratch = Scratch(keys.num_members, device)
-        self.acts = self._scratch("acts", 1, 2)
-        """A clock: how often the learner has acted."""
         start, end = (config.member_values(n, keys) for n in ("epsilon_start", "epsilon"))
         span = config.epsilon_share * task.total_steps / task.num_slots
         self.exploration = EpsilonGreedy(self.layout, keys, self.num_envs, start, end, span)
@@ -66,40 +59,29 @@ class DQNLearner(Learner):
         self.alpha.tensor.fill_(config.temperature)
         self.loss = self._scratch("loss", 1, 3)
         self.loss.gradient[..., 0] = 1.0
-        self._conditions: HeadTable | None = None
-        if self.layout.is_conditional:
-            self._conditions = self.layout.table(self.layout.side_by_side())
         self._allocate(masked=False)
 
     def _allocate(self, *, masked: bool) -> None:
         """Makes room for batches with or without masks, and records anew."""
-        self.masked, layout, rows = masked, self.layout, self.config.batch_size
-        masks = masked or layout.always_masks
-        self.batch = Transitions(layout, self.keys.num_members, rows, self.features, masked=masks)
+        super()._allocate(masked=masked)
+        layout, rows = self.layout, self.config.batch_size
         self.target = self._scratch("target", rows, self.value.num_values)
         self._weights = self._scratch("weights", rows, self.value.num_values, gradient=False)
         self._weights.tensor.fill_(self._scale / (rows * self.value.num_values))
         self._next = self._scratch("next action", rows, layout.num_heads, gradient=False)
-        self.obs = self._scratch("obs", self.num_envs, self.features, gradient=False)
         self._best = self._scratch("best", self.num_envs, layout.num_heads, gradient=False)
-        self.mask = self._heads_mask = None
-        if masks:
-            self.mask = self._scratch("mask", self.num_envs, layout.total, gradient=False)
+        self._heads_mask = None
         if masked:
             options = self.exploration.heads.total
             self._heads_mask = self._scratch("heads mask", self.num_envs, options, gradient=False)
         self._record_acting(self.exploration.action, self.exploration.heads)
-        self._update = Recorded(self.gradient_step, layout.device)
 
     @property
     def _scale(self) -> float:
-        """What a mean of errors is multiplied with: heads that are learners of their own add up."""
+        """What a mean of errors is multiplied with: losses of independent heads add up."""
         return float(self.value.num_values) if self.value.independent else 1.0
 
     # --- acting ---------------------------------------------------------------------------------
-
-    def _noise(self) -> None:
-        """There is none but that of exploration."""
 
     def _draw(self) -> None:
         """The greedy action, but each head of each copy by chance something else."""
@@ -121,45 +103,38 @@ class DQNLearner(Learner):
 
     # --- learning -------------------------------------------------------------------------------
 
-    def update(self, batch: ReplayBatch) -> LazyMetrics:
-        """One gradient step on rows drawn from the past."""
-        self._make_room_for(batch.legal)
-        self.batch.load(batch)
-        self._update(1, member_threads())
-        return self.metrics
-
     def gradient_step(self) -> None:
-        """Targets by the network that follows, the error, and a step of the one that learns."""
+        """Targets by the target network, their error, and a step of Adam."""
         batch, huber = self.batch, self.config.loss == "huber"
-        reward, following = self._following()
-        ops.td_target(reward, batch.discount, following, None, None, out=self.target)
+        reward, next_value = self._reward_and_next_value()
+        ops.td_target(reward, batch.discount, next_value, None, None, out=self.target)
 
         q = self.value.predict(batch.obs, batch.action, batch.mask)
         error = q, self.target, self._weigh()
         ops.value_error(*error, coef=1.0, huber=huber, out=self.loss)
         ops.value_error.backward(*error, coef=1.0, huber=huber, out=self.loss)
         self.value.backward(batch.obs, batch.action, batch.mask)
-        self.optimizer.step(self.slow_store, self.config.tau)
+        self.optimizer.step(self.target_store, self.config.tau)
 
-    def _following(self) -> tuple[Buffer, Buffer]:
-        """Rewards (P, 1, B, 1 or G), and the values that follow: together the target."""
+    def _reward_and_next_value(self) -> tuple[Buffer, Buffer]:
+        """Rewards (P, 1, B, 1 or G) and values of the next states: together the target."""
         config, batch = self.config, self.batch
-        given = batch.next_obs, self._next, self.alpha, None, batch.next_mask
+        obs, mask, target = batch.next_obs, batch.next_mask, self.value_target
         if config.temperature:
-            following = cast("ClosedFormValue", self.slow).soft(*given).value
-            return self._with_bonus() if config.munchausen else batch.reward, following
+            soft = cast("ClosedFormValue", target).soft(obs, self._next, self.alpha, None, mask)
+            return self._munchausen_reward() if config.munchausen else batch.reward, soft.value
         if config.double_q:
-            self.value.greedy(batch.next_obs, self._next, batch.next_mask)
-            return batch.reward, self.slow.predict(batch.next_obs, self._next, batch.next_mask)
-        return batch.reward, self.slow.greedy_value(batch.next_obs, batch.next_mask)
+            self.value.greedy(obs, self._next, mask)
+            return batch.reward, target.predict(obs, self._next, mask)
+        return batch.reward, target.greedy_value(obs, mask)
 
-    def _with_bonus(self) -> Buffer:
-        """Rewards and the scaled log-policy of the action taken: a bonus for being sure."""
-        config, batch, value = self.config, self.batch, cast("ClosedFormValue", self.slow)
-        sure = value.log_policy(batch.obs, batch.action, self.alpha, batch.mask)
+    def _munchausen_reward(self) -> Buffer:
+        """Rewards plus the scaled log-policy of the actions taken."""
+        config, batch, value = self.config, self.batch, cast("ClosedFormValue", self.value_target)
+        log_policy = value.log_policy(batch.obs, batch.action, self.alpha, batch.mask)
         reward = self._scratch("reward", config.batch_size, value.num_values)
         settings = {"weight": config.munchausen, "floor": config.munchausen_floor}
-        given = batch.reward, sure, self._use()
+        given = batch.reward, log_policy, self._use()
         ops.munchausen(*given, **settings, adds_up=value.num_values == 1, out=reward)
         return reward
 
@@ -170,14 +145,6 @@ class DQNLearner(Learner):
             independent = self.value.independent
             ops.shares_in_use(use, scale=1.0, by_head=independent, out=self._weights)
         return self._weights
-
-    def _use(self) -> Buffer | None:
-        """Which heads the actions taken use; None: all of them."""
-        if self._conditions is None:
-            return None
-        use = self._scratch("use", self.config.batch_size, self.layout.num_heads, gradient=False)
-        ops.in_use(self.batch.action, table=self._conditions, out=use)
-        return use
 
     def metrics(self) -> Metrics:
         """What the last update reports, (P,) each; errors count there as they do in the loss."""
@@ -190,30 +157,9 @@ class DQNLearner(Learner):
             "rollout/exploration_rate": self.exploration.epsilon(self.acts),
         }
 
-    # --- keeping --------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Everything that later updates depend on, each with the member axis first."""
-        return self.optimizer.state_dict() | {"target": self.slow_store.rows()} | self._clocks()
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Goes back to a saved state."""
-        self.optimizer.load_state_dict(state)
-        self.slow_store.load_rows(state["target"])
-        self._set_clocks(state)
-
-
-def _check(config: DQN, kind: Factorization, task: Task) -> None:
-    """Refuses actions and settings that DQN, or the factorization, has no values for."""
-    if task.spec.num_ranges:
-        raise ConfigError(
-            "dqn chooses among options, and some heads are Ranges",
-            got=str(task.spec),
-            fix="Give a number of bins: bins=11.",
-        )
-    kind.check(task.spec)
-    for what in config.needs:
-        check_offers(kind, what, config.name)
+def _check(config: DQN, kind: Factorization) -> None:
+    """Refuses settings that a factorization has no values for."""
     if config.temperature and not kind.soft_targets:
         able = [name for name, other in factorizations.items() if other.soft_targets]
         raise ConfigError(

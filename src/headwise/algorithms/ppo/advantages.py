@@ -117,7 +117,7 @@ class Estimator:
     def probs(self, rows: Rows, obs: str = "obs", mask: str = "mask") -> None:
         """How likely the policy is to choose each option of a branching critic."""
         assert self.branching is not None
-        y, std = self.actor.outputs(rows[obs], rows.taken(mask))
+        y, std = self.actor.outputs(rows[obs], rows.actions(mask))
         option_probs(
             y, std, rows.get(mask), table=self.actor.table, bins=self.branching.num_bins,
             out=rows["probs"],
@@ -128,7 +128,7 @@ class Estimator:
         critic, config = self.branching, self.config
         self.next_values(rows)
         if config.kl_coef:
-            y, std = self.actor.outputs(rows["obs"], rows.taken())
+            y, std = self.actor.outputs(rows["obs"], rows.actions())
             ops.distribution(y, std, rows.get("mask"), table=self.actor.table, out=rows["old"])
         if critic is None:
             ops.copy(self.critic.value(rows["obs"]), out=rows["value"])
@@ -145,11 +145,11 @@ class Estimator:
         if "in_use" in rows:
             ops.in_use(rows["option"], table=critic.table, out=rows["in_use"])
         value, scores, _ = critic.net.forward([rows["obs"]])
-        chosen, slope = critic.chosen(scores, rows.taken()), None
+        chosen, gradient = critic.chosen(scores, rows.actions()), None
         if kind not in ("uniform", "range"):
-            slope = critic.slope(rows["obs"], None if kind == "state" else chosen)
+            gradient = critic.q_gradient(rows["obs"], None if kind == "state" else chosen)
         head_importance(
-            scores, chosen, rows["probs"], rows.get("mask"), slope, table=critic.table,
+            scores, chosen, rows["probs"], rows.get("mask"), gradient, table=critic.table,
             kind=kind, out=rows["importance"],
         )  # fmt: skip
         return value

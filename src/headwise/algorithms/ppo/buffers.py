@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from headwise.heads.blueprint import Critic, Taken
+from headwise.heads.blueprint import Actions, Critic
 from headwise.heads.layout import Layout
 from headwise.ops import Buffer, Ratios
 
@@ -66,10 +66,10 @@ class Rows:
         else:
             to.copy_(x.reshape(to.shape) if x.numel() == to.numel() else x)
 
-    def taken(self, mask: str = "mask") -> Taken:
+    def actions(self, mask: str = "mask") -> Actions:
         """The actions, and what goes with them."""
         rest = (self.get(name) for name in ("old", "option", "probs", "in_use"))
-        return Taken(self["raw"], self["unit"], self.get(mask), *rest)
+        return Actions(self["raw"], self["unit"], self.get(mask), *rest)
 
 
 class Widths:

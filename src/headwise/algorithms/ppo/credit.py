@@ -16,29 +16,29 @@ _TINY = 1e-8
 
 @operation(compiled=False)
 def head_importance(
-    y: Tensor, chosen: Tensor, probs: Tensor, mask: Tensor | None, slope: Tensor | None,
+    y: Tensor, chosen: Tensor, probs: Tensor, mask: Tensor | None, gradient: Tensor | None,
     *, table: HeadTable, kind: Importance,
 ) -> Tensor:  # fmt: skip
     """How much each head matters, (P, 1, B, H), not negative.
 
     `range` is the spread of a head's advantages, `grad` the size of the first-order share of the
-    mixture at the action taken, `range_slope` the spread times the mixer's slope there, and `state`
-    the spread times the slope at zero, which depends on the state alone. The spread is that of the
-    options which may be chosen.
+    mixture at the action taken, `range_slope` the spread times the mixer's gradient there, and
+    `state` the spread times the gradient at zero, which depends on the state alone. The spread is
+    that of the options which may be chosen.
 
     Args:
         y: Advantages of all options of the critic, (P, 1, B, W).
         chosen: Centered advantages of the options taken, (P, 1, B, H).
         probs: How likely the policy was to choose each option, (P, 1, B, total).
         mask: Which options may be chosen, (P, 1, B, options of discrete heads).
-        slope: How much advantages count in the mixture; None: all count in full.
+        gradient: How much advantages count in the mixture; None: all count in full.
         table: The heads of the critic.
         kind: Which.
     """
     if kind == "uniform":
         return torch.ones_like(chosen)
     if kind == "grad":
-        return (chosen if slope is None else chosen * slope).abs()
+        return (chosen if gradient is None else chosen * gradient).abs()
     exists = table.exists
     if mask is not None:
         bins = mask.new_ones(*mask.shape[:-1], table.total - mask.shape[-1])
@@ -49,7 +49,7 @@ def head_importance(
     spread = high - scores.masked_fill(~exists, torch.inf).amin(-1)
     # A head that is not in use may have no option at all.
     spread = spread if mask is None else spread.clamp_min(0.0)
-    return spread if slope is None or kind == "range" else spread * slope
+    return spread if gradient is None or kind == "range" else spread * gradient
 
 
 @operation(compiled=False)

@@ -18,15 +18,12 @@ from headwise.algorithms.ppo.diagnostics import HeadGradients, explained_varianc
 from headwise.algorithms.ppo.offline import OfflineRows
 from headwise.algorithms.ppo.ratios import ratios_of
 from headwise.errors import ConfigError
-from headwise.factorizations.base import check_offers
 from headwise.factorizations.critics import BranchingCritic
-from headwise.heads.blueprint import Blueprint
-from headwise.heads.layout import Layout
-from headwise.ops import Buffer, Evaluation, Recorded, Scratch
+from headwise.ops import Buffer, Evaluation, Recorded
 from headwise.ops.threads import member_threads
 from headwise.population.keys import Stream
-from headwise.population.rows import rows_at_once
-from headwise.population.store import Adam, Store, seeds_of, settings
+from headwise.population.rows import rows_per_chunk
+from headwise.population.store import Adam, Store, settings
 
 if TYPE_CHECKING:
     from headwise.algorithms.base import LazyMetrics, Metrics, RolloutBatch, Task
@@ -37,38 +34,25 @@ class PPOLearner(Learner):
     """A population of PPO learners."""
 
     noise: Buffer
-    updates: Buffer
 
     def __init__(self, config: PPO, task: Task) -> None:
-        self.config, self.keys, self.features = config, task.keys, task.obs_size
-        kind, keys, device = task.factorization, task.keys, task.device
-        kind.check(task.spec)
-        for what in config.needs:
-            check_offers(kind, what, config.name)
-        self.layout = Layout(task.spec, device, joint=kind.is_joint)
-        self.num_envs = task.num_slots
+        super().__init__(config, task)
+        self.config, kind, keys = config, task.factorization, task.keys
         self.length = max(config.rollout // task.num_slots, 1)
         self.plan = RolloutPlan(self.length)
         self.num_rows = self.length * self.num_envs
         """Rows of a rollout (N)."""
         self.batch_size = min(config.minibatch, self.num_rows)
-        self._chunk = rows_at_once(self.num_rows, device)
-        plan = Blueprint(
-            layout=self.layout,
-            members=keys.num_members,
-            features=task.obs_size,
-            rows=max(self.batch_size, self.num_envs, self._chunk),
-            device=device,
-            hidden=config.hidden,
-            activation=config.activation,
-            kind=config.range_kind,
-            policy_gain=config.policy_gain,
+        self._chunk = rows_per_chunk(self.num_rows, task.device)
+        blueprint = self.blueprint(
+            max(self.batch_size, self._chunk), hidden=config.hidden, activation=config.activation,
+            kind=config.range_kind, policy_gain=config.policy_gain,
             mean_penalty=config.mean_penalty,
-        )
-        self.actor = kind.policy(plan)
+        )  # fmt: skip
+        self.actor = kind.policy(blueprint)
         self.critic = kind.critic(
             replace(
-                plan,
+                blueprint,
                 hidden=config.critic_hidden or config.hidden,
                 activation=config.critic_activation,
                 branch_width=config.branch_width,
@@ -86,29 +70,21 @@ class PPOLearner(Learner):
                 fix="Leave value_clip out, or use a factorization without a branching critic.",
             )
         self.store = Store(keys, [*self.actor.parts, *self.critic.parts])
-
-        def setting(name: str) -> Buffer:
-            return settings(keys, config.member_values(name, keys), name)
-
-        self.optimizer = Adam(self.store, setting("lr"), max_norm=config.max_grad_norm)
+        self.optimizer = Adam(self.store, self.setting("lr"), max_norm=config.max_grad_norm)
         self.optimizers = {"": self.optimizer}
-        self.clip, self.ent_coef = setting("clip"), setting("entropy_coef")
+        self.clip, self.ent_coef = self.setting("clip"), self.setting("entropy_coef")
         self.kl_coef = settings(keys, config.kl_coef, "kl_coef")
-        self._none = settings(keys, 0.0, "none")
+        self._zero = settings(keys, 0.0, "zero")
         self.ratios = ratios_of(config, self.layout, joint=kind.joint_ratio)
         importance = config.importance
         self.estimator = Estimator(
             config, self.layout, self.actor, self.critic,
             kind.default_importance if importance == "auto" else importance, self.ratios,
-            setting("gamma"), setting("gae_lambda"),
+            self.setting("gamma"), self.setting("gae_lambda"),
             max(task.total_steps // self.num_rows, 1), self.num_envs,
         )  # fmt: skip
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
-        self.seeds = seeds_of(keys)
-        self._scratch = Scratch(keys.num_members, device)
-        self.acts, self.updates = self._scratch("acts", 1, 2), self._scratch("updates", 1, 2)
-        """Clocks: how often the learner has acted, and learned."""
         self.noise = self._scratch("act", self.num_envs, self.actor.table.num_uniforms)
         self.loss, self.value_loss = self._scratch("loss", 1, 4), self._scratch("value loss", 1, 3)
         for x in (self.loss, self.value_loss):
@@ -117,7 +93,7 @@ class PPOLearner(Learner):
         self.moved = self._scratch("moved", 1, 3 + 3 * self.layout.num_heads)
         self.explained = self._scratch("explained", 1)
         own = self.store.parameters.columns(0, sum(part.size for part in self.actor.parts))
-        self.head_gradients = HeadGradients(own.slope, self.ratios)
+        self.head_gradients = HeadGradients(own.gradient_buffer, self.ratios)
         self._allocate(masked=self.layout.always_masks)
 
     def _allocate(self, *, masked: bool) -> None:
@@ -140,7 +116,7 @@ class PPOLearner(Learner):
         self.batch = made(self.batch_size, widths.learned)
         self._past = made(self.batch_size, widths.past if self.offline is not None else {})
         epochs = self.config.epochs
-        self._numbers = self._scratch("shuffle", epochs, self.num_rows)
+        self._shuffle_keys = self._scratch("shuffle", epochs, self.num_rows)
         self._order = self._scratch("order", 1, epochs * self.num_rows)
         self._cursor = self._scratch("cursor", 1)
         self._evaluations: dict[int, Evaluation] = {}
@@ -150,9 +126,6 @@ class PPOLearner(Learner):
         self._begin, self._epoch, self._finish = recorded
 
     # --- acting ---------------------------------------------------------------------------------
-
-    def _noise(self) -> None:
-        ops.uniform(self.noise, self.seeds, self.acts, Stream.ACT)
 
     def _draw(self) -> None:
         self.actor.sample(self.obs, self.noise, self.mask, self._drawn_now)
@@ -202,8 +175,8 @@ class PPOLearner(Learner):
         rows = self.rollout
         self.estimator.run(rows, self.updates, self._chunk)
         explained_variance(rows["value"], rows["target"], rows["valid"], out=self.explained)
-        ops.uniform(self._numbers, self.seeds, self.updates, Stream.SHUFFLE)
-        ops.shuffle(self._numbers, order=self._order, cursor=self._cursor)
+        ops.uniform(self._shuffle_keys, self.seeds, self.updates, Stream.SHUFFLE)
+        ops.shuffle(self._shuffle_keys, order=self._order, cursor=self._cursor)
         self._measure_heads()
         for x in (self.moved, self.losses, self._cursor):
             ops.fill(x, 0.0)
@@ -227,49 +200,50 @@ class PPOLearner(Learner):
         ops.gather(sources, self._order, self._cursor, out=out)
         return part
 
-    def gradient_step(self, part: Rows) -> None:
+    def gradient_step(self, batch: Rows) -> None:
         """A step of policy and critic on a minibatch."""
-        obs, taken, said = part["obs"], part.taken(), self._evaluation(part)
-        share = self._share(part)
-        if self.offline is None:
-            if self.branching is not None and self.config.centre == "minibatch":
-                self.estimator.probs(part)
-            values = self.critic.predict(obs, taken)
-            self._value_error(values, part, share)
-            self.critic.backward(obs, taken)
-        else:
-            self._learn_from_the_past(self.offline, part.num_rows)
+        obs, actions, evaluation = batch["obs"], batch.actions(), self._evaluation(batch)
+        share = self._share(batch)
 
-        self.actor.evaluate(obs, taken, said)
-        advantage = part["advantage"]
+        if self.offline is not None:
+            self._learn_from_the_past(self.offline, batch.num_rows)
+        else:
+            if self.branching is not None and self.config.centre == "minibatch":
+                self.estimator.probs(batch)
+            values = self.critic.predict(obs, actions)
+            self._value_error(values, batch, share)
+            self.critic.backward(obs, actions)
+
+        self.actor.evaluate(obs, actions, evaluation)
         if self.config.normalise == "minibatch":
-            ops.standardize(advantage, share, out=advantage)
-        self._policy_loss(part, advantage, share, self.ent_coef, self.kl_coef)
-        self.actor.backward(obs, taken, said)
+            ops.standardize(batch["advantage"], share, out=batch["advantage"])
+        self._policy_loss(batch, batch["advantage"], share, self.ent_coef, self.kl_coef)
+        self.actor.backward(obs, actions, evaluation)
+
         if self.config.kl_coef:
             divergence, target = self.loss.columns(3), self.config.kl_target
             ops.adapt_coefficient(divergence, self.kl_coef, target=target, out=self.kl_coef)
         self.optimizer.step()
 
     def _policy_loss(
-        self, part: Rows, advantage: Buffer, share: Buffer, ent_coef: Buffer, kl_coef: Buffer
+        self, batch: Rows, advantage: Buffer, share: Buffer, ent_coef: Buffer, kl_coef: Buffer
     ) -> None:
-        """The loss of the policy, and its gradient by what the policy says."""
-        said = self._evaluation(part)
-        given = (said.log_prob, said.entropy, said.kl, part["log_prob"], advantage, share,
+        """The clipped loss, and its gradient by log-probabilities, entropies and divergences."""
+        new = self._evaluation(batch)
+        given = (new.log_prob, new.entropy, new.kl, batch["log_prob"], advantage, share,
                  self.clip, ent_coef, kl_coef)  # fmt: skip
         ops.policy_loss(*given, ratios=self.ratios, out=self.loss)
         ops.policy_loss.backward(*given, ratios=self.ratios, out=self.loss)
 
-    def _value_error(self, values: Buffer, part: Rows, share: Buffer) -> None:
-        """How wrong the critic is, and the gradient by what it says."""
-        target, coef, clip = part["target"], self.config.value_coef, self.config.value_clip
+    def _value_error(self, values: Buffer, batch: Rows, share: Buffer) -> None:
+        """The loss of the critic's values, and its gradient by them."""
+        target, coef, clip = batch["target"], self.config.value_coef, self.config.value_clip
         if clip is None:
             given = values, target, share
             ops.value_error(*given, coef=coef, huber=False, out=self.value_loss)
             ops.value_error.backward(*given, coef=coef, huber=False, out=self.value_loss)
         else:
-            held = values, target, part["value"], share
+            held = values, target, batch["value"], share
             ops.clipped_value_error(*held, coef=coef, clip=clip, out=self.value_loss)
             ops.clipped_value_error.backward(*held, coef=coef, clip=clip, out=self.value_loss)
 
@@ -281,9 +255,9 @@ class PPOLearner(Learner):
         self.estimator.one_step(past)
         self.estimator.probs(past)  # of the current policy, whatever the policy was that acted
         ops.row_shares(past["valid"], out=past["share"])
-        values = self.critic.predict(past["obs"], past.taken())
+        values = self.critic.predict(past["obs"], past.actions())
         self._value_error(values, past, past["share"])
-        self.critic.backward(past["obs"], past.taken())
+        self.critic.backward(past["obs"], past.actions())
 
     def _evaluation(self, part: Rows) -> Evaluation:
         count = part.num_rows
@@ -309,17 +283,17 @@ class PPOLearner(Learner):
         if self.branching is None:
             return None
         columns = {name: x.width for name, x in self.rollout.buffers.items() if "mask" not in name}
-        found = [
+        shares = [
             self.estimator.shares(Rows.of(part, columns)).tensor[:, 0].clone()
             for part in torch.split(obs, self._chunk, dim=-2)
         ]
-        return self.layout.heads_in_order(torch.cat(found, dim=-2))
+        return self.layout.heads_in_order(torch.cat(shares, dim=-2))
 
     # --- what is reported -----------------------------------------------------------------------
 
     def _report(self, part: Rows) -> None:
-        said, share = self._evaluation(part), self._scratch("share", part.num_rows)
-        given = said.log_prob, said.entropy, part["log_prob"], share, self.clip
+        evaluation, share = self._evaluation(part), self._scratch("share", part.num_rows)
+        given = evaluation.log_prob, evaluation.entropy, part["log_prob"], share, self.clip
         ops.movement(*given, self.moved, ratios=self.ratios, out=self.moved)
         for x, columns in ((self.loss, (0, 4)), (self.value_loss, (4, 3))):
             ops.add(self.losses.columns(*columns), x, out=self.losses.columns(*columns))
@@ -335,9 +309,9 @@ class PPOLearner(Learner):
                     ops.standardize(x, share, out=x)
 
         def backward(advantage: Buffer) -> None:
-            self.actor.evaluate(part["obs"], part.taken(), self._evaluation(part))
-            self._policy_loss(part, advantage, share, self._none, self._none)
-            self.actor.backward(part["obs"], part.taken(), self._evaluation(part))
+            self.actor.evaluate(part["obs"], part.actions(), self._evaluation(part))
+            self._policy_loss(part, advantage, share, self._zero, self._zero)
+            self.actor.backward(part["obs"], part.actions(), self._evaluation(part))
 
         self.head_gradients.measure(backward, part["advantage"], plain)
 
@@ -346,7 +320,7 @@ class PPOLearner(Learner):
         steps = -(-self.num_rows // self.batch_size)
         moved, losses = self.moved.tensor.flatten(1) / steps, self.losses.tensor.flatten(1) / steps
         names = "train/approx_kl", "train/clip_fraction", "train/joint_ratio"
-        found = dict(zip(names, moved[:, :3].unbind(-1), strict=True)) | {
+        metrics = dict(zip(names, moved[:, :3].unbind(-1), strict=True)) | {
             "train/policy_gradient_loss": -losses[:, 1],
             "train/entropy_loss": -losses[:, 2],
             "train/value_loss": losses[:, 4] / (self.config.value_coef or 1.0),
@@ -358,13 +332,13 @@ class PPOLearner(Learner):
         by_head["heads/gradient_share"] = self.head_gradients.shares.tensor.flatten(1).clone()
         rows = {"obs": self.rollout["obs"], "advantage": self.rollout["credit"]}
         if self.branching is not None:
-            found["train/weighted_cosine"] = self.head_gradients.cosine.tensor.flatten().clone()
+            metrics["train/weighted_cosine"] = self.head_gradients.cosine.tensor.flatten().clone()
             by_head["heads/importance"] = self.estimator.weights.tensor.flatten(1).clone()
             rows["weight"] = self.rollout["weight"]
-        found |= {name: self.layout.heads_in_order(x) for name, x in by_head.items()}
+        metrics |= {name: self.layout.heads_in_order(x) for name, x in by_head.items()}
         if self._inspect is not None:
-            found |= self._inspect({name: x.tensor[:, 0] for name, x in rows.items()})
-        return found
+            metrics |= self._inspect({name: x.tensor[:, 0] for name, x in rows.items()})
+        return metrics
 
     # --- keeping --------------------------------------------------------------------------------
 

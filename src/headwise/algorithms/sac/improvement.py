@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwise import ops
-from headwise.algorithms.sac.drawn import Drawn
+from headwise.algorithms.sac.sampler import ActionSampler
 from headwise.factorizations.action_critic import ActionCritic
 from headwise.heads.action_value import Soft, SoftValue
 from headwise.heads.layout import Layout
@@ -17,12 +17,12 @@ class Pathwise:
 
     Args:
         critic: The twin critics.
-        drawn: Where actions are drawn.
+        sampler: Draws the actions.
     """
 
-    def __init__(self, critic: SoftValue, drawn: Drawn) -> None:
-        self.critic, self.drawn = critic, drawn
-        members, device = drawn.action.members, drawn.action.device
+    def __init__(self, critic: SoftValue, sampler: ActionSampler) -> None:
+        self.critic, self.sampler = critic, sampler
+        members, device = sampler.action.members, sampler.action.device
         self.loss = Buffer(members, gradient=True, device=device)
         """Minus what the actor gains, (P, 1, 1, 1)."""
         self.loss.gradient.fill_(1.0)
@@ -30,14 +30,14 @@ class Pathwise:
 
     def gradient(self, obs: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
         """From states to the gradient of the actor's parameters."""
-        drawn = self.drawn
-        soft = drawn.soft(self.critic, obs, alpha, mask)
-        if drawn.actor is not None:
-            ops.actor_loss(*drawn.gains(soft), out=self.loss)
-            ops.actor_loss.backward(*drawn.gains(soft), out=self.loss)
-            drawn.pay_back(alpha, soft)
-            self.critic.soft_backward(obs, drawn.action, alpha, mask)
-            drawn.sample_backward(obs, mask)
+        sampler = self.sampler
+        soft = sampler.soft(self.critic, obs, alpha, mask)
+        if sampler.actor is not None:
+            ops.actor_loss(*sampler.gains(soft), out=self.loss)
+            ops.actor_loss.backward(*sampler.gains(soft), out=self.loss)
+            sampler.bonus_backward(alpha, soft)
+            self.critic.soft_backward(obs, sampler.action, alpha, mask)
+            sampler.sample_backward(obs, mask)
         return soft
 
 
@@ -51,7 +51,7 @@ class Counterfactual(Pathwise):
 
     Args:
         critic: The twin critics of whole actions.
-        drawn: Where actions are drawn.
+        sampler: Draws the actions.
         layout: The heads.
         queries: What critics are asked.
     """
@@ -59,64 +59,68 @@ class Counterfactual(Pathwise):
     critic: ActionCritic
 
     def __init__(
-        self, critic: ActionCritic, drawn: Drawn, layout: Layout, queries: Queries
+        self, critic: ActionCritic, sampler: ActionSampler, layout: Layout, queries: Queries
     ) -> None:
-        super().__init__(critic, drawn)
+        super().__init__(critic, sampler)
         self._queries, count = queries, queries.count
         self._has_numbers = layout.num_continuous > 0
         self._expected, self._gain = (
-            self._scratch(name, drawn.action.num_rows) for name in ("expected", "gain")
+            self._scratch(name, sampler.action.num_rows) for name in ("expected", "gain")
         )
         widths = {"obs": critic.leaves[0], "action": layout.num_heads}
-        self._asked, self._answered = (
-            self._scratch(f"asked {name}", count, width, gradient=False)
+        self._query_obs, self._query_action = (
+            self._scratch(f"query {name}", count, width, gradient=False)
             for name, width in widths.items()
         )
-        self._found = self._scratch("found", count, copies=critic.copies, gradient=False)
+        self._query_value = self._scratch(
+            "query value", count, copies=critic.copies, gradient=False
+        )
         self._conditions: HeadTable | None = None
         if layout.is_conditional and self._has_numbers:
             self._conditions = layout.table([(0, 0)] * layout.num_heads)
 
     def gradient(self, obs: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
         """From states to the gradient of the actor's parameters."""
-        drawn, queries = self.drawn, self._queries
-        assert drawn.draw is not None
-        assert drawn.draw.log_probs is not None
-        drawn.sample(obs, mask)
-        ops.ask(obs, queries=queries, substitute=False, out=self._asked)
-        ops.ask(drawn.action, queries=queries, substitute=True, out=self._answered)
-        ops.copy(self.critic.predict(self._asked, self._answered, None), out=self._found)
-        given = drawn.draw.log_probs, self._found, self._paid(alpha)
+        sampler, queries = self.sampler, self._queries
+        assert sampler.draw is not None
+        assert sampler.draw.log_probs is not None
+        sampler.sample(obs, mask)
+        ops.ask(obs, queries=queries, substitute=False, out=self._query_obs)
+        ops.ask(sampler.action, queries=queries, substitute=True, out=self._query_action)
+        ops.copy(
+            self.critic.predict(self._query_obs, self._query_action, None), out=self._query_value
+        )
+        given = sampler.draw.log_probs, self._query_value, self._entropy_of_queries(alpha)
         ops.expected_value(*given, queries=queries, out=self._expected)
 
         soft = Soft(self._expected, None, None)
-        drawn.pay(alpha, soft)
-        _, bonus, _ = drawn.gains(soft)
+        sampler.write_bonus(alpha, soft)
+        _, bonus, _ = sampler.gains(soft)
         if self._has_numbers:
-            soft = Soft(self.critic.predict(obs, drawn.action, mask), None, None)
+            soft = Soft(self.critic.predict(obs, sampler.action, mask), None, None)
             ops.add(self._expected, bonus, out=self._gain)
         gains = soft.value, self._gain if self._has_numbers else bonus, None
         ops.actor_loss(*gains, out=self.loss)
         ops.actor_loss.backward(*gains, out=self.loss)
         if self._has_numbers:
             ops.add.backward(self._expected, bonus, out=self._gain)
-            self.critic.backward(obs, drawn.action, mask, weights=False)
-        drawn.pay_back(alpha, soft)
+            self.critic.backward(obs, sampler.action, mask, weights=False)
+        sampler.bonus_backward(alpha, soft)
         ops.expected_value.backward(*given, queries=queries, out=self._expected)
-        drawn.sample_backward(obs, mask)
+        sampler.sample_backward(obs, mask)
         return soft
 
-    def _paid(self, alpha: Buffer) -> Buffer | None:
-        """What the entropies of numbers are worth that the options asked about put in use."""
-        draw = self.drawn.draw
+    def _entropy_of_queries(self, alpha: Buffer) -> Buffer | None:
+        """The bonus for the entropies of numbers that a query's option puts in use."""
+        draw = self.sampler.draw
         if self._conditions is None or draw is None or draw.neg_log_prob is None:
             return None
-        shape = self._queries.count, self._answered.width
+        shape = self._queries.count, self._query_action.width
         numbers, use, paid = (
             self._scratch(name, *shape, gradient=False) for name in ("numbers", "use", "paid")
         )
         ops.ask(draw.neg_log_prob, queries=self._queries, substitute=False, out=numbers)
-        ops.in_use(self._answered, table=self._conditions, out=use)
+        ops.in_use(self._query_action, table=self._conditions, out=use)
         ops.entropy_bonus(numbers, alpha, use, adds_up=False, out=paid)
         return paid
 
@@ -126,7 +130,7 @@ class StraightThrough(Pathwise):
 
     Args:
         critic: The twin critics of whole actions.
-        drawn: Where actions are drawn; its extra noise is that of the options.
+        sampler: Draws the actions; its extra noise is that of the options.
         layout: The heads.
         softness: The temperature of relaxed options, (P, 1, 1, 1).
     """
@@ -134,30 +138,30 @@ class StraightThrough(Pathwise):
     critic: ActionCritic
 
     def __init__(
-        self, critic: ActionCritic, drawn: Drawn, layout: Layout, softness: Buffer
+        self, critic: ActionCritic, sampler: ActionSampler, layout: Layout, softness: Buffer
     ) -> None:
-        super().__init__(critic, drawn)
-        self._softness, rows = softness, drawn.action.num_rows
+        super().__init__(critic, sampler)
+        self._softness, rows = softness, sampler.action.num_rows
         self._table = layout.table(layout.side_by_side(), "discrete", conditional=False)
         self._options = self._scratch("options", rows, layout.total)
-        self._relaxed = [self._options, drawn.action.columns(0, layout.num_discrete)]
+        self._relaxed = [self._options, sampler.action.columns(0, layout.num_discrete)]
 
     def gradient(self, obs: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
         """From states to the gradient of the actor's parameters."""
-        drawn = self.drawn
-        assert drawn.draw is not None
-        assert drawn.draw.log_probs is not None
-        assert drawn.extra is not None
-        drawn.sample(obs, mask)
-        given = drawn.draw.log_probs, drawn.extra, self._softness
+        sampler = self.sampler
+        assert sampler.draw is not None
+        assert sampler.draw.log_probs is not None
+        assert sampler.extra is not None
+        sampler.sample(obs, mask)
+        given = sampler.draw.log_probs, sampler.extra, self._softness
         ops.relax(*given, table=self._table, out=self._relaxed)
-        soft = Soft(self.critic.predict_relaxed(obs, drawn.action, self._options), None, None)
-        drawn.pay(alpha, soft)
+        soft = Soft(self.critic.predict_relaxed(obs, sampler.action, self._options), None, None)
+        sampler.write_bonus(alpha, soft)
 
-        ops.actor_loss(*drawn.gains(soft), out=self.loss)
-        ops.actor_loss.backward(*drawn.gains(soft), out=self.loss)
-        drawn.pay_back(alpha, soft)
-        self.critic.backward_relaxed(obs, drawn.action, self._options)
+        ops.actor_loss(*sampler.gains(soft), out=self.loss)
+        ops.actor_loss.backward(*sampler.gains(soft), out=self.loss)
+        sampler.bonus_backward(alpha, soft)
+        self.critic.backward_relaxed(obs, sampler.action, self._options)
         ops.relax.backward(*given, table=self._table, out=self._relaxed)
-        drawn.sample_backward(obs, mask)
+        sampler.sample_backward(obs, mask)
         return soft

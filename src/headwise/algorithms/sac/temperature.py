@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from torch import Tensor
-
 from headwise import ops
 from headwise.heads.layout import Layout
 from headwise.ops import Buffer, Scratch
@@ -56,7 +54,7 @@ class Temperatures:
         assert free.buffer is not None
         self.log_alpha = free.buffer
         """Their logarithms, (P, 1, 1, temperatures)."""
-        self._surplus = free.buffer.slope
+        self._surplus = free.buffer.gradient_buffer
         self._scratch = Scratch(keys.num_members, layout.device)
         heads = layout.num_heads
         self.alpha = self._scratch("alpha", 1, heads, gradient=False)
@@ -112,12 +110,3 @@ class Temperatures:
             "heads/target_entropy": self.aim.tensor.flatten(1).clone(),
             "warn/temperature": (alpha > RUNAWAY).any(-1).float(),
         }
-
-
-def state_of(optimizers: dict[str, Adam]) -> dict[str, Tensor]:
-    """What several optimizers depend on, by their names."""
-    return {
-        f"{name}.{key}": x
-        for name, optimizer in optimizers.items()
-        for key, x in optimizer.state_dict().items()
-    }

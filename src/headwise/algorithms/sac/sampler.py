@@ -1,4 +1,4 @@
-"""Actions that the policy draws in the states of a batch, and what states are worth by them."""
+"""Actions that the policy draws in the states of a batch, and the soft values of those states."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from headwise.heads.layout import Layout
 from headwise.ops import Buffer, Draw
 
 
-class Drawn:
-    """Actions, their entropies and what those are worth, (P, 1, B, ...) each.
+class ActionSampler:
+    """Draws actions, with their entropies and the bonus for those, (P, 1, B, ...) each.
 
     The actor draws heads first; critics choose the others given those.
 
@@ -34,7 +34,7 @@ class Drawn:
         independent: bool,
         extra: int = 0,
     ) -> None:
-        def made(width: int) -> Buffer:
+        def buffer(width: int) -> Buffer:
             return Buffer(members, rows, width, gradient=True, device=layout.device)
 
         heads, self.actor, self.independent = layout.num_heads, actor, independent
@@ -45,10 +45,10 @@ class Drawn:
         self.extra = self.noise.columns(0, extra) if extra else None
         self.uniform = self.noise.columns(extra, first + drawn)
         """Those that actions are drawn by."""
-        self.action, self.entropy = made(heads), made(heads)
-        self._bonus = made(heads if independent else 1)
+        self.action, self.entropy = buffer(heads), buffer(heads)
+        self._bonus = buffer(heads if independent else 1)
         self._first = first
-        self._of_actor = self.uniform.columns(first, drawn) if drawn else None
+        self._actor_uniform = self.uniform.columns(first, drawn) if drawn else None
         self.draw: Draw | None = None
         """What the actor has drawn, if there is one."""
         if actor is not None:
@@ -63,13 +63,13 @@ class Drawn:
         """Draws actions, and values states by them; `bonus` is to be added."""
         self.sample(obs, mask)
         soft = critic.soft(obs, self.action, alpha, self.uniform, mask)
-        self.pay(alpha, soft)
+        self.write_bonus(alpha, soft)
         return soft
 
     def sample(self, obs: Buffer, mask: Buffer | None) -> None:
         """Draws what the actor draws."""
-        if self.actor is not None and self.draw is not None and self._of_actor is not None:
-            self.actor.rsample(obs, self._of_actor, self._mask(mask), self.draw)
+        if self.actor is not None and self.draw is not None and self._actor_uniform is not None:
+            self.actor.rsample(obs, self._actor_uniform, self._mask(mask), self.draw)
 
     def mode(self, obs: Buffer, mask: Buffer | None) -> None:
         """Writes the greedy actions of the actor's heads."""
@@ -79,27 +79,27 @@ class Drawn:
 
     def sample_backward(self, obs: Buffer, mask: Buffer | None) -> None:
         """From the gradients of what was drawn to those of the actor's parameters."""
-        if self.actor is not None and self.draw is not None and self._of_actor is not None:
-            self.actor.rsample_backward(obs, self._of_actor, self._mask(mask), self.draw)
+        if self.actor is not None and self.draw is not None and self._actor_uniform is not None:
+            self.actor.rsample_backward(obs, self._actor_uniform, self._mask(mask), self.draw)
 
     @property
     def bonus(self) -> Buffer | None:
         """What the entropies of the actor's heads are worth, (P, 1, B, G)."""
         return None if self.actor is None else self._bonus
 
-    def pay(self, alpha: Buffer, soft: Soft) -> None:
+    def write_bonus(self, alpha: Buffer, soft: Soft) -> None:
         """Writes the bonus: by temperatures, and by how likely heads are to be in use."""
         if self.draw is not None:
             ops.entropy_bonus(
-                *self._paid(alpha, soft), adds_up=not self.independent, out=self._own_bonus
+                *self._bonus_inputs(alpha, soft), adds_up=not self.independent, out=self._own_bonus
             )
 
-    def pay_back(self, alpha: Buffer, soft: Soft) -> None:
+    def bonus_backward(self, alpha: Buffer, soft: Soft) -> None:
         """From the gradient of the bonus to those of entropies, and of use."""
         if self.draw is not None:
             adds_up = not self.independent
             ops.entropy_bonus.backward(
-                *self._paid(alpha, soft), adds_up=adds_up, out=self._own_bonus
+                *self._bonus_inputs(alpha, soft), adds_up=adds_up, out=self._own_bonus
             )
 
     def gains(self, soft: Soft) -> tuple[Buffer, Buffer, Buffer | None]:
@@ -132,7 +132,7 @@ class Drawn:
             ops.multiply(own, soft.use.columns(*self._own), out=own)
         return self.entropy
 
-    def _paid(self, alpha: Buffer, soft: Soft) -> tuple[Buffer, Buffer, Buffer | None]:
+    def _bonus_inputs(self, alpha: Buffer, soft: Soft) -> tuple[Buffer, Buffer, Buffer | None]:
         use = None if soft.use is None or self.independent else soft.use.columns(*self._own)
         return self.entropy.columns(*self._own), alpha.columns(*self._own), use
 
