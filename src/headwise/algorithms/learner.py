@@ -25,10 +25,6 @@ class Learner(Algorithm, ABC):
 
     A subclass makes its buffers in `_allocate`, which is called again when the first mask comes,
     and says how actions are drawn from what is seen.
-
-    Args:
-        config: The settings; the factorization must offer what they need.
-        task: What it is built for.
     """
 
     optimizers: dict[str, Adam]

@@ -65,9 +65,6 @@ class Transitions:
     """Rows of a batch, (P, 1, B, ...) each.
 
     Args:
-        layout: The heads.
-        members: Members (P).
-        rows: Rows (B).
         features: Numbers of an observation.
         masked: Whether some options may not be chosen.
     """
@@ -101,12 +98,7 @@ class Transitions:
 
 
 class OffPolicyLearner(Learner):
-    """A population of learners that take gradient steps on transitions drawn from replay.
-
-    Args:
-        config: The settings.
-        task: What it is built for.
-    """
+    """A population of learners that take gradient steps on transitions drawn from replay."""
 
     plan: ReplayPlan
     target_store: Store

@@ -13,7 +13,6 @@ class ActionCritic(HeadValues):
     """Q(s, a) of an embedded action. An actor draws all heads, so it is a soft value as it is.
 
     Args:
-        plan: Sizes and kinds.
         copies: Networks of the same kind that see the same, such as twins (N).
     """
 

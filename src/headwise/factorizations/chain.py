@@ -15,7 +15,6 @@ class ChainPolicy(FactoredPolicy):
     """A policy network for each head, given the heads before it.
 
     Args:
-        plan: Sizes and kinds.
         order: The heads in the order in which they are chosen.
         which: The heads.
     """

@@ -16,7 +16,6 @@ class ChainActor(FactoredPolicy):
     Numbers are their own inputs. One that an action does not use is zero to the heads behind it.
 
     Args:
-        plan: Sizes and kinds.
         order: The continuous heads, numbered from 0, in the order in which they are drawn.
     """
 

@@ -24,7 +24,6 @@ class ChainValue(OptionValues):
     drawn from the first copy, with the exact expectation inside each head.
 
     Args:
-        plan: Sizes and kinds.
         order: The discrete heads in the order in which they are chosen.
         copies: Networks of the same kind that see the same, such as twins (N).
     """

@@ -21,7 +21,6 @@ class ValueCritic:
     """V(s): the value path of the branching critic, so that all critics have equal capacity.
 
     Args:
-        plan: Sizes and kinds.
         num_values: Networks, one for each head where heads have their own.
     """
 
@@ -61,7 +60,6 @@ class BranchingCritic:
     A continuous head is cut into equally wide bins; its advantage is constant on each.
 
     Args:
-        plan: Sizes and kinds.
         num_bins: Bins of each continuous head.
     """
 
@@ -130,7 +128,6 @@ class MixingCritic(BranchingCritic):
     """Q(s, a) = V(s) + f(A_1 ... A_H | s), increasing in each advantage.
 
     Args:
-        plan: Sizes and kinds.
         num_bins: Bins of each continuous head.
         width: Hidden units of the mixer.
     """

@@ -13,7 +13,6 @@ class IndependentCritics:
     """V_h(s) and A_h(s, .) of each discrete head, Q_h(s, a_h) of each continuous one, in N copies.
 
     Args:
-        plan: Sizes and kinds.
         copies: Networks of the same kind that see the same, such as twins (N).
     """
 

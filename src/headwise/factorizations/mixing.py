@@ -20,7 +20,6 @@ class MixedValue(BranchingValue):
     mixture's gradient at zero says.
 
     Args:
-        plan: Sizes and kinds.
         width: Hidden units of the mixer.
         copies: Networks of the same kind that see the same, such as twins (N).
     """
@@ -125,7 +124,6 @@ class WeighedValue(BranchingValue):
     """V plus advantages times positive weights, which see the action as well: QPLEX's own mixer.
 
     Args:
-        plan: Sizes and kinds.
         width: Hidden units of the network that weights come from.
     """
 

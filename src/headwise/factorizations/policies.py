@@ -16,7 +16,6 @@ class FactoredPolicy:
     """A distribution for every head, from one network or from as many as there are heads.
 
     Args:
-        plan: Sizes and kinds.
         independent: Whether every head has a network of its own.
         which: The heads.
         conditional: Whether heads are in use only under their conditions.

@@ -23,7 +23,6 @@ class HeadValues:
     """What values over discrete heads share: the columns of an action, and where values go.
 
     Args:
-        plan: Sizes and kinds.
         copies: Networks of the same kind that see the same, such as twins (N).
         num_values: Values of an action (G).
         independent: Whether every head is a learner of its own, with networks of its own: it sees
@@ -91,7 +90,6 @@ class OptionValues(HeadValues):
     As a policy each head is a softmax of its options' numbers.
 
     Args:
-        plan: Sizes and kinds.
         copies: Networks of the same kind that see the same, such as twins (N).
         adds_up: Whether the heads' numbers are added up to one value.
         independent: Whether every head is a learner of its own.

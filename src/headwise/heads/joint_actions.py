@@ -14,10 +14,6 @@ class JointActions:
 
     An action whose idle heads are not at rest is the same as one whose are, so only the latter may
     be chosen.
-
-    Args:
-        spec: The heads.
-        device: Where actions are.
     """
 
     def __init__(self, spec: ActionSpec, device: torch.device) -> None:

@@ -27,7 +27,6 @@ class Layout:
 
     Args:
         spec: The action, as the environment has it or with continuous heads cut into bins.
-        device: Where actions are.
         joint: Whether the learner sees one discrete head of all joint actions.
     """
 

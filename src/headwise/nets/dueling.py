@@ -16,9 +16,6 @@ class Dueling:
     """Inputs to a value and uncentered advantages.
 
     Args:
-        plan: Sizes and kinds.
-        leaves: Widths of the inputs.
-        outputs: Advantages of a copy.
         copies: Networks that each member has of these, such as twins or one for each head.
     """
 

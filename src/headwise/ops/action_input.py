@@ -22,7 +22,6 @@ class Embedding:
     zeros: what it says means nothing.
 
     Args:
-        table: The heads.
         ordered: Which discrete heads have bins for options, (D,).
         order: The heads in the order of their columns; None: as they are.
     """
@@ -61,10 +60,6 @@ class Embedding:
         """Columns (Z)."""
         return len(self.heads)
 
-    def columns_of(self, head: int) -> tuple[int, int]:
-        """The first column of a head and how many it has."""
-        return self.first[head], self.heads.count(head)
-
     @cached_property
     def _owner(self) -> Tensor:
         return torch.tensor(self.heads, device=self.table.device)
@@ -80,10 +75,10 @@ class Embedding:
         values = constant(tuple(map(float, self.values)), action)
         scaled = own * constant(self.scales, action) + constant(self.shifts, action)
         hot = (own == values).to(action.dtype)
-        found = torch.where(values >= 0.0, hot, scaled)
+        result = torch.where(values >= 0.0, hot, scaled)
         if options is None:
-            return found
-        columns, starts = list(found.unbind(-1)), _starts(self.table)
+            return result
+        columns, starts = list(result.unbind(-1)), _starts(self.table)
         for z, (head, value) in enumerate(zip(self.heads, self.values, strict=True)):
             if value >= 0:
                 columns[z] = options[..., starts[head] + value]
@@ -161,7 +156,6 @@ class Queries:
     asked, but about every head one at least.
 
     Args:
-        table: The heads.
         rows: States of a batch (B).
         most: Options that a state may be asked about on average: what an update may cost.
     """
@@ -209,16 +203,16 @@ def ask(x: Tensor, *, queries: Queries, substitute: bool) -> Tensor:
         substitute: Whether rows are actions, in which a query puts its option.
     """
     rows, heads, options, _ = queries.tensors
-    found = x.detach().index_select(-2, rows)
+    result = x.detach().index_select(-2, rows)
     if not substitute:
-        return found
+        return result
     own = torch.arange(x.shape[-1], device=x.device) == heads.unsqueeze(-1)
-    return torch.where(own, options.unsqueeze(-1).to(x.dtype), found)
+    return torch.where(own, options.unsqueeze(-1).to(x.dtype), result)
 
 
 @operation()
 def expected_value(
-    log_probs: Tensor, found: Tensor, paid: Tensor | None, *, queries: Queries
+    log_probs: Tensor, values: Tensor, bonus: Tensor | None, *, queries: Queries
 ) -> Tensor:
     """What each discrete head may expect while the other heads are as drawn, summed, (P, 1, B, 1).
 
@@ -226,13 +220,13 @@ def expected_value(
 
     Args:
         log_probs: Of all options, (P, 1, B, total).
-        found: What critics say of the queries, of which the least counts, (P, N, Q, 1).
-        paid: What is added to it, summed over columns, (P, 1, Q, any), if anything.
+        values: The critics' values of the queries, of which the least counts, (P, N, Q, 1).
+        bonus: What is added to it, summed over columns, (P, 1, Q, any), if anything.
         queries: Which options were asked about.
     """
     rows, _, _, columns = queries.tensors
-    answers = found.detach().amin(1, keepdim=True)[..., 0]
-    answers = answers if paid is None else answers + paid.detach().sum(-1)
+    answers = values.detach().amin(1, keepdim=True)[..., 0]
+    answers = answers if bonus is None else answers + bonus.detach().sum(-1)
     # As a table of all rows and options: a sum over few numbers, whose order is always the same.
     every = torch.zeros_like(log_probs)
     every[..., rows, columns] = answers * queries.stands_for

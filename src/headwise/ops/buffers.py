@@ -35,8 +35,8 @@ class _OfThread(type):
     @property
     def now(cls) -> Trace | None:
         """The trace that this thread has entered, if any."""
-        found: Trace | None = getattr(cls._threads, "now", None)
-        return found
+        result: Trace | None = getattr(cls._threads, "now", None)
+        return result
 
     @now.setter
     def now(cls, trace: Trace | None) -> None:
@@ -122,14 +122,10 @@ class Buffer:
     takes some, lie in the bits.
 
     Args:
-        members: Members (P).
-        rows: Rows (R).
-        columns: Numbers in a row (W).
         copies: Copies (C).
         gradient: Whether there is room for a gradient: `backward` of an operation writes it where
             there is.
         padded: Whether rows begin at whole groups of sixteen, as those of a network's layers do.
-        device: Where it is.
     """
 
     __slots__ = ("_memory", "_seen", "_views", "_window", "core", "graph")
@@ -309,12 +305,7 @@ def _tensors_of(core: CoreBuffer) -> tuple[Tensor, Tensor | None]:
 
 
 class Scratch:
-    """Buffers that stay where they are, by name and shape: what lies between two operations.
-
-    Args:
-        members: Members (P).
-        device: Where they are.
-    """
+    """Buffers that stay where they are, by name and shape: what lies between two operations."""
 
     def __init__(self, members: int, device: torch.device | str) -> None:
         self._members, self._device = members, device

@@ -23,7 +23,6 @@ class Distribution:
     """The distribution of an action, from a network's outputs: every head by itself.
 
     Args:
-        table: The heads.
         y: The outputs, (P, N * stack, B, W).
         free: Free standard deviations (P, 1, 1, C) where they are parameters.
         mask: Which options may be chosen, zeros and ones (P, 1, B, total).

@@ -44,14 +44,10 @@ class Network:
     another, and so do copies.
 
     Args:
-        leaves: Widths of the inputs.
-        layers: The layers.
-        members: Members (P).
         rows: The most rows of a call.
         copies: Copies (C).
         sees: Runs of columns that each copy sees of each leaf; None: all of them.
         shows_hidden: Whether somebody reads what comes out of hidden layers.
-        device: Where it is.
     """
 
     def __init__(
@@ -119,14 +115,14 @@ class Network:
     def weights(self, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Weights (P, C, inputs, width) and biases (P, C, 1, width), views of (P, 1, 1, size)."""
         copies = flat.reshape(-1, self.copies, self.copy_size)
-        found, at = [], 0
+        result, at = [], 0
         for inputs, layer in zip(self.inputs, self.layers, strict=True):
             wide = -(-layer.width // 16) * 16
             own = copies[..., at : at + (inputs + 1) * wide]
             grid = torch.unflatten(own, -1, (inputs + 1, wide))[..., : layer.width]
-            found.append((grid[..., :-1, :], grid[..., -1:, :]))
+            result.append((grid[..., :-1, :], grid[..., -1:, :]))
             at += (inputs + 1) * wide
-        return found
+        return result
 
     def rows(self, count: int) -> Buffer:
         """The first rows of `out`."""
@@ -184,8 +180,8 @@ class Network:
         flat = given_to_graph(self.parameters, learns=self.parameters.has_gradient)
         given = [given_to_graph(leaf, learns=leaf.has_gradient) for leaf in x]
         with nullcontext() if traced else torch.enable_grad():
-            found = definition(self, flat, given, copies)
-        for buffer, y in zip(self.outputs, found, strict=True):
+            result = definition(self, flat, given, copies)
+        for buffer, y in zip(self.outputs, result, strict=True):
             if buffer is self.out or self.shows_hidden:
                 own = buffer.rows(0, x[0].num_rows)
                 if not copies:
@@ -193,7 +189,7 @@ class Network:
                 for k, copy in enumerate(copies):
                     own.copies(copy).write(y.detach()[:, k : k + 1])
         if not traced:
-            self._graphs[copies] = flat, given, found[-1]
+            self._graphs[copies] = flat, given, result[-1]
 
     def _autograd(
         self, x: Sequence[Buffer], copies: tuple[int, ...], *, weights: bool, add: bool
@@ -204,15 +200,15 @@ class Network:
         inputs = [t for _, t in wanted]
         gradient = self.out.gradient[..., : x[0].num_rows, :]
         gradient = _some(gradient, copies)
-        found = torch.autograd.grad([out], [*inputs, *([flat] if weights else [])], [gradient])
-        for (leaf, _), gradient in zip(wanted, found, strict=False):
+        result = torch.autograd.grad([out], [*inputs, *([flat] if weights else [])], [gradient])
+        for (leaf, _), gradient in zip(wanted, result, strict=False):
             if add:
                 leaf.gradient.add_(gradient)
             else:
                 leaf.gradient.copy_(gradient)
         if weights:
             own = self.parameters.gradient.view(-1, self.copies, self.copy_size)
-            new = found[-1].view_as(own)
+            new = result[-1].view_as(own)
             if copies:
                 own.index_copy_(1, indices(copies, own), _some(new, copies))
             else:
@@ -223,13 +219,13 @@ class Network:
         if self.sees is None:
             return None
         if self._visible is None or self._visible.dtype != like.dtype:
-            found, start = torch.zeros(self.copies, 1, sum(self.leaves)), 0
+            result, start = torch.zeros(self.copies, 1, sum(self.leaves)), 0
             for width, leaf in zip(self.leaves, self.sees, strict=True):
                 for copy, runs in enumerate(leaf):
                     for first, count in runs:
-                        found[copy, 0, start + first : start + first + count] = 1.0
+                        result[copy, 0, start + first : start + first + count] = 1.0
                 start += width
-            self._visible = found.to(like)
+            self._visible = result.to(like)
         return self._visible
 
 
@@ -240,7 +236,7 @@ def definition(
     h = torch.cat([_some(leaf.expand(-1, net.copies, -1, -1), copies) for leaf in x], dim=-1)
     visible = net.visible(h)
     h = h if visible is None else h * _some(visible.unsqueeze(0), copies)
-    found = []
+    result = []
     for (weight, bias), layer in zip(net.weights(flat), net.layers, strict=True):
         h = torch.matmul(h, _some(weight, copies)) + _some(bias, copies)
         if layer.activation == "tanh":
@@ -249,8 +245,8 @@ def definition(
             h = torch.relu(h)
         elif layer.activation == "elu":
             h = elu(h)
-        found.append(h)
-    return found
+        result.append(h)
+    return result
 
 
 def _some(x: Tensor, copies: tuple[int, ...]) -> Tensor:

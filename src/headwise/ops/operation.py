@@ -118,18 +118,18 @@ class Operation:
             for x, wants in zip(inputs, learns, strict=True)
         ]
         with nullcontext() if traced else torch.set_grad_enabled(any(learns)):
-            found = self.definition(*given, **settings)
-        found = found if isinstance(found, tuple) else (found,)
-        for x, y in zip(outputs, found, strict=True):
+            result = self.definition(*given, **settings)
+        result = result if isinstance(result, tuple) else (result,)
+        for x, y in zip(outputs, result, strict=True):
             x.write(y.detach())
-        outputs[0].graph = None if traced else (given, found)
+        outputs[0].graph = None if traced else (given, result)
 
     def _autograd(self, inputs: Sequence[Given], outputs: Sequence[Buffer], add: bool) -> None:
-        given, found = outputs[0].graph
+        given, result = outputs[0].graph
         outputs[0].graph = None
         pairs = [
             (y, x.gradient)
-            for x, y in zip(outputs, found, strict=True)
+            for x, y in zip(outputs, result, strict=True)
             if y.requires_grad and x.has_gradient
         ]
         wanted = [(x, t) for x, t in zip(inputs, given, strict=True) if x and t.requires_grad]

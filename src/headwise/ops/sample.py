@@ -89,21 +89,17 @@ def evaluate(
     """
     heads = Distribution(table, y, free, mask)
     prefix = raw if given else None
-    found = heads.log_prob(raw), heads.entropy(prefix)
+    result = heads.log_prob(raw), heads.entropy(prefix)
     if old is None:
-        return found
-    return *found, Distribution.kept(table, old).kl(heads, prefix)
+        return result
+    return *result, Distribution.kept(table, old).kl(heads, prefix)
 
 
 class Evaluation(list[Buffer]):
     """What `evaluate` writes, each (P, 1, B, H) with room for a gradient.
 
     Args:
-        members: Members (P).
-        rows: Rows (B).
-        heads: Heads (H).
         kl: Whether the divergence from the policy that acted is wanted.
-        device: Where it is.
     """
 
     def __init__(
@@ -158,26 +154,22 @@ def rsample(
     if table.continuous:
         exact, drawn = table.split(entropy)[0], -table.split(heads.log_prob(raw))[1]
         entropy = torch.cat([exact, drawn], dim=-1)
-    found = [unit, entropy]
+    result = [unit, entropy]
     if heads.log_probs is not None:
-        found.append(table.flatten(heads.log_probs))
+        result.append(table.flatten(heads.log_probs))
     activity = heads.activity()
     if activity is not None:
         own = -heads.log_density(numbers) if table.continuous else numbers
-        found += [activity, torch.cat([torch.zeros_like(discrete), own], dim=-1)]
-    return tuple(found)
+        result += [activity, torch.cat([torch.zeros_like(discrete), own], dim=-1)]
+    return tuple(result)
 
 
 class Draw(list[Buffer]):
     """What `rsample` writes, (P, 1, B, ...).
 
     Args:
-        table: The heads.
-        members: Members (P).
-        rows: Rows (B).
         unit: Where the actions go, and
         entropy: their entropies, where those are parts of something larger.
-        device: Where it is.
     """
 
     def __init__(

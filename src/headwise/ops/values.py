@@ -38,12 +38,12 @@ def advantages(
         table: The discrete heads.
     """
     scores = table.scores(y)
-    found = chosen(scores, action)
+    result = chosen(scores, action)
     if best is not None:
-        found = found - chosen(scores, best)
+        result = result - chosen(scores, best)
     if probs is not None:
-        found = found - (table.pad(probs) * table.exists * scores).sum(-1)
-    return found if in_use is None else found * in_use
+        result = result - (table.pad(probs) * table.exists * scores).sum(-1)
+    return result if in_use is None else result * in_use
 
 
 @operation()
@@ -52,10 +52,10 @@ def option_values(
 ) -> Tensor:
     """The plain values of the options taken, (P, N, B, D); a head not in use has its best one's."""
     scores = table.scores(y)
-    found = chosen(scores, action)
+    result = chosen(scores, action)
     if best is None or in_use is None:
-        return found
-    return torch.where(in_use > 0.0, found, chosen(scores, best))
+        return result
+    return torch.where(in_use > 0.0, result, chosen(scores, best))
 
 
 @operation()
@@ -67,8 +67,8 @@ def total(value: Tensor | None, advantage: Tensor, *, adds_up: bool) -> Tensor:
         advantage: (P, N, B, D).
         adds_up: Whether advantages are added up.
     """
-    found = advantage.sum(-1, keepdim=True) if adds_up else advantage
-    return found if value is None else by_head(value, advantage.shape[1]) + found
+    result = advantage.sum(-1, keepdim=True) if adds_up else advantage
+    return result if value is None else by_head(value, advantage.shape[1]) + result
 
 
 def by_head(value: Tensor, networks: int) -> Tensor:

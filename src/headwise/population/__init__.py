@@ -12,21 +12,7 @@ from headwise.population.rows import latest_rows, rows_per_chunk, take_rows
 from headwise.population.store import Adam, Free, Store, seeds_of, settings
 
 __all__ = [
-    "Adam",
-    "Clock",
-    "Draws",
-    "Free",
-    "Keys",
-    "ShapesOnly",
-    "Store",
-    "Stream",
-    "along",
-    "finite_members",
-    "latest_rows",
-    "per_member",
-    "rows_per_chunk",
-    "seeds_of",
-    "select_members",
-    "settings",
-    "take_rows",
-]
+    "Adam", "Clock", "Draws", "Free", "Keys", "ShapesOnly", "Store", "Stream", "along",
+    "finite_members", "latest_rows", "per_member", "rows_per_chunk", "seeds_of",
+    "select_members", "settings", "take_rows",
+]  # fmt: skip

@@ -22,7 +22,6 @@ class Free:
     """Numbers that are learned and belong to no network, (P, 1, 1, width).
 
     Args:
-        width: How many.
         first: What they begin with.
     """
 
@@ -47,8 +46,6 @@ class Store:
     equal from the same seeds, and no two layers of a learner begin alike.
 
     Args:
-        keys: The members' seeds.
-        parts: Networks and free numbers.
         first: The number of the first layer.
     """
 
@@ -117,7 +114,6 @@ class Adam:
     others never notice.
 
     Args:
-        store: The parameters.
         learning_rate: One number, or a buffer of every member's, (P, 1, 1, 1).
         max_norm: The maximum gradient norm; 0 does not clip.
         alive: Which members have not diverged, (P, 1, 1, 1), where that is another optimizer's to

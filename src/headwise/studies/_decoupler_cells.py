@@ -3,7 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from headwise.algorithms.presets import Estimator, Preset, decoupler_factorization, decoupler_ppo
+from headwise.studies._decoupler_presets import (
+    Estimator,
+    Preset,
+    decoupler_factorization,
+    decoupler_ppo,
+)
 from headwise.study import Cell
 
 STEPS = 100_000

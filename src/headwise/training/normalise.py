@@ -7,7 +7,7 @@ from torch import Tensor
 
 from headwise.algorithms.base import ReplayBatch
 from headwise.errors import ConfigError
-from headwise.nets.running_moments import RunningMoments
+from headwise.training.running_moments import RunningMoments
 from headwise.training.transition import Transition
 
 _EPSILON = 1e-8

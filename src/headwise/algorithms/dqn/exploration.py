@@ -19,7 +19,6 @@ class EpsilonGreedy:
 
     Args:
         layout: The heads, all of them discrete, as the learner has them.
-        keys: The members' seeds.
         num_envs: Environment copies (E).
         start: How often each member's heads explore in the beginning, (P,).
         end: How often in the end, (P,).

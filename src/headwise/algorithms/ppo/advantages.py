@@ -24,10 +24,6 @@ class Estimator:
     every residual, by how much the head mattered in that state.
 
     Args:
-        config: The settings.
-        layout: The heads.
-        actor: The policy.
-        critic: The critic.
         importance: How a branching critic tells how much heads matter.
         ratios: Which heads have a ratio together.
         gamma: Discounts, (P, 1, 1, 1).

@@ -20,10 +20,7 @@ class Rows:
     """Rows by name, (P, 1, N, ...) each: a rollout, or a minibatch of it.
 
     Args:
-        members: Members (P).
-        rows: Rows (N).
         widths: Columns by name.
-        device: Where they are.
     """
 
     def __init__(
@@ -76,10 +73,7 @@ class Widths:
     """Columns of everything that a rollout has, by name.
 
     Args:
-        config: The settings.
-        layout: The heads.
         features: Inputs of the networks.
-        critic: The critic.
         options: Options of all heads of a branching critic; 0 for a plain one.
         ratios: Which heads have a ratio together.
         masked: Whether there are masks.

@@ -55,7 +55,6 @@ class HeadGradients:
 
     Args:
         gradient: The gradient of the policy's parameters, (P, 1, 1, S).
-        ratios: The ratios.
     """
 
     def __init__(self, gradient: Buffer, ratios: Ratios) -> None:
@@ -88,10 +87,10 @@ class HeadGradients:
         self, name: str, backward: Callable[[Buffer], None], advantage: Buffer, times: Sequence[int]
     ) -> Buffer:
         count = self._ratios.count
-        found = self._scratch(name, count, self._gradient.width)
+        result = self._scratch(name, count, self._gradient.width)
         own = self._scratch("own", advantage.num_rows, count)
         for column in range(count):
             only_column(advantage, column=column, count=count, times=times[column], out=own)
             backward(own)
-            ops.copy(self._gradient, out=found.rows(column, 1))
-        return found
+            ops.copy(self._gradient, out=result.rows(column, 1))
+        return result

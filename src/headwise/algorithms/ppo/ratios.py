@@ -35,7 +35,7 @@ def group_advantages(advantage: Tensor, *, ratios: Ratios, mean: bool) -> Tensor
     Of a branching critic they are shares of one credit: together they are their sum. Of critics for
     every head each gives all of it, and together they are their mean.
     """
-    found = ratios.sums(advantage)
+    result = ratios.sums(advantage)
     if not mean:
-        return found
-    return found / ratios.sums(torch.ones_like(advantage))
+        return result
+    return result / ratios.sums(torch.ones_like(advantage))

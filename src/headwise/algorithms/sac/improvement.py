@@ -14,10 +14,6 @@ class Pathwise:
     """The gradient of the soft value by way of the real numbers drawn.
 
     Without an actor nothing learns here, and the critics' own entropies are all there is.
-
-    Args:
-        critic: The twin critics.
-        sampler: Draws the actions.
     """
 
     def __init__(self, critic: SoftValue, sampler: ActionSampler) -> None:
@@ -51,8 +47,6 @@ class Counterfactual(Pathwise):
 
     Args:
         critic: The twin critics of whole actions.
-        sampler: Draws the actions.
-        layout: The heads.
         queries: What critics are asked.
     """
 
@@ -131,7 +125,6 @@ class StraightThrough(Pathwise):
     Args:
         critic: The twin critics of whole actions.
         sampler: Draws the actions; its extra noise is that of the options.
-        layout: The heads.
         softness: The temperature of relaxed options, (P, 1, 1, 1).
     """
 

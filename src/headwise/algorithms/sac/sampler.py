@@ -14,9 +14,6 @@ class ActionSampler:
     The actor draws heads first; critics choose the others given those.
 
     Args:
-        layout: The heads.
-        members: Members (P).
-        rows: States (B).
         actor: Draws the heads from `first` on; None where critics choose all.
         first: The first head of the actor.
         independent: Whether each head is paid for its own entropy alone.

@@ -27,9 +27,6 @@ class Temperatures:
     how many options may be chosen; that of a continuous head is minus one.
 
     Args:
-        config: The settings.
-        layout: The heads.
-        keys: The members' seeds.
         learning_rate: Of every member, (P, 1, 1, 1).
         alive: Which members have not diverged, (P, 1, 1, 1).
         num_updates: Updates over the whole run.

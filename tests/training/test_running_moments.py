@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from headwise.nets.running_moments import RunningMoments
+from headwise.training.running_moments import RunningMoments
 
 
 def rows(shape, seed=0):

@@ -6,8 +6,8 @@ import itertools
 import pytest
 import torch
 
-from headwise.algorithms.presets import decoupler_factorization, decoupler_ppo
 from headwise.envs.native.vec_env import NativeVecEnv
+from headwise.studies._decoupler_presets import decoupler_factorization, decoupler_ppo
 from headwise.training.build import make_loop
 
 CELLS = [("shared", "uniform"), *itertools.product(("vdn", "qplex"), ("uniform", "range", "grad"))]
