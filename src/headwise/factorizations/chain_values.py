@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from headwise import ops
 from headwise.factorizations.policies import starts
-from headwise.factorizations.values import OptionValues
+from headwise.factorizations.values import OptionValues, buffers_of
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
 from headwise.ops import Buffer, Embedding, HeadTable, Layer
@@ -110,14 +110,14 @@ class ChainValue(OptionValues):
         self.draw(x, action, alpha, uniform, mask)
         given = *self._along(x, action), *self._soft_given(action, alpha, mask)
         soft = self.soft_room(x.num_rows)
-        ops.soft_value(*given, table=self.table, adds_up=True, plain=False, out=soft.buffers)
+        ops.soft_value(*given, table=self.table, adds_up=True, plain=False, out=buffers_of(soft))
         return soft._replace(use=self.use_room(action))
 
     def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
         """From the gradient of the soft value to that of the real numbers of actions."""
         given = (self._state.rows(x.num_rows), self._each.rows(x.num_rows),
                  *self._soft_given(action, alpha, mask))  # fmt: skip
-        out = self.soft_room(x.num_rows).buffers
+        out = buffers_of(self.soft_room(x.num_rows))
         ops.soft_value.backward(*given, table=self.table, adds_up=True, plain=False, out=out)
         self._networks_back(x, action, weights=False)
 

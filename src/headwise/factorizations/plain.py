@@ -8,7 +8,7 @@ no reason to use it or not, and each head's own maximum is the joint maximum.
 from __future__ import annotations
 
 from headwise import ops
-from headwise.factorizations.values import OptionValues
+from headwise.factorizations.values import OptionValues, buffers_of
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
 from headwise.ops import Buffer, Layer
@@ -60,7 +60,7 @@ class PlainValue(OptionValues):
         soft = self.soft_room(x.num_rows)
         given = None, self.net.forward([x]), self.options(alpha), mask, None
         table, adds_up = self.soft_table, self.adds_up
-        ops.soft_value(*given, table=table, adds_up=adds_up, plain=True, out=soft.buffers)
+        ops.soft_value(*given, table=table, adds_up=adds_up, plain=True, out=buffers_of(soft))
         return soft
 
     def log_policy(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> Buffer:

@@ -248,13 +248,13 @@ class BranchingValue(OptionValues):
         soft = self.soft_room(x.num_rows)
         given = value, y, self.options(alpha), mask, None
         table, adds_up = self.soft_table, self.adds_up
-        ops.soft_value(*given, table=table, adds_up=adds_up, plain=False, out=soft.buffers)
+        ops.soft_value(*given, table=table, adds_up=adds_up, plain=False, out=buffers_of(soft))
         return soft
 
     def soft_backward(self, x: Buffer, action: Buffer, alpha: Buffer, mask: Buffer | None) -> None:
         """From the gradients of soft value and use to that of the real numbers of actions."""
         given = *self.net.rows(x.num_rows), self.options(alpha), mask, None
-        table, adds_up, out = self.soft_table, self.adds_up, self.soft_room(x.num_rows).buffers
+        table, adds_up, out = self.soft_table, self.adds_up, buffers_of(self.soft_room(x.num_rows))
         ops.soft_value.backward(*given, table=table, adds_up=adds_up, plain=False, out=out)
         self.net.backward(self.inputs(x, action), weights=False)
 
@@ -264,3 +264,8 @@ class BranchingValue(OptionValues):
         given = self.net.advantages(self.inputs(x, action)), self.options(action)
         ops.scaled_log_policy(*given, self.options(alpha), mask, table=self.table, out=out)
         return out
+
+
+def buffers_of(soft: Soft) -> list[Buffer]:
+    """The buffers that a soft value has."""
+    return [x for x in soft if x is not None]

@@ -24,11 +24,6 @@ class Soft(NamedTuple):
     """How likely each head is to be in use, (P, 1, B, H); None where all always are, or where an
     actor knows."""
 
-    @property
-    def buffers(self) -> list[Buffer]:
-        """Those that there are."""
-        return [x for x in self if x is not None]
-
 
 class ActionValue(Protocol):
     """The value of actions, in N copies; every copy sees the same.

@@ -63,6 +63,8 @@ class HeadTable:
         device: torch.device | str = "cpu",
     ) -> None:
         self.options = tuple(options)
+        self.num_heads = len(self.options)
+        """Heads (H)."""
         self.conditions = tuple(conditions)
         self.places = tuple(places)
         self.stack = stack
@@ -94,11 +96,6 @@ class HeadTable:
             state_std,
             *log_std,
         )
-
-    @property
-    def num_heads(self) -> int:
-        """Heads (H)."""
-        return len(self.options)
 
     @property
     def num_uniforms(self) -> int:

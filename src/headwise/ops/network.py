@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from headwise.ops.buffers import Buffer, Trace, check_sizes
-from headwise.ops.core import core
+from headwise.ops.core import core, has_bf16
 from headwise.ops.functions import elu, indices
 from headwise.ops.operation import emit, given_to_graph
-from headwise.ops.program import rounds_products
 
 Activation: TypeAlias = Literal["relu", "tanh", "elu"]
 
@@ -22,6 +21,11 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 """Runs of columns, (first, count) each."""
 
 _NUMBERS = {None: 0, "tanh": 1, "relu": 2, "elu": 3}
+
+
+def rounds_products() -> bool:
+    """Whether networks on the CPU round factors to bfloat16: where torch says so and it can be."""
+    return torch.get_float32_matmul_precision() == "medium" and has_bf16()
 
 
 @dataclass(frozen=True)

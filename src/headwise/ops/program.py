@@ -11,17 +11,13 @@ from typing import Generic, TypeVar
 import torch
 
 from headwise.ops.buffers import Trace
-from headwise.ops.core import CoreProgram, core, has_bf16
+from headwise.ops.core import CoreProgram, core
+from headwise.ops.network import rounds_products
 
 T = TypeVar("T")
 
 WARM_UP = 2
 """Runs on a GPU before the capture; libraries set themselves up in them. They count like others."""
-
-
-def rounds_products() -> bool:
-    """Whether networks on the CPU round factors to bfloat16: where torch says so and it can be."""
-    return torch.get_float32_matmul_precision() == "medium" and has_bf16()
 
 
 class Recorded:
