@@ -36,7 +36,7 @@ def estimate(factorization="shared", importance=None, spec=SPEC, **settings):
         for name, x in said.items():
             part[name].tensor.copy_(x.expand_as(part[name].tensor))
 
-    learner.estimator._look = look
+    learner.estimator._evaluate = look
     learner.updates.longs.fill_(1)  # weights apply in full
     learner.estimator.run(learner.rollout, learner.updates, 4)
     return {name: x.tensor[:, 0].clone() for name, x in learner.rollout.buffers.items()}

@@ -21,7 +21,7 @@ def looked_at(learner, legal, next_legal):
     """What the values have beside V, of states and of their successors; and the rollout."""
     parts = {"legal": legal, "next_legal": next_legal}
     learner.load(rollout_batch(learner, **parts))
-    learner.estimator._look(learner.rollout)
+    learner.estimator._evaluate(learner.rollout)
     rows = learner.rollout
     plain = [learner.critic.value(rows[name]).tensor.clone() for name in ("obs", "next_obs")]
     now, later = rows["value"].tensor - plain[0], rows["next_value"].tensor - plain[1]

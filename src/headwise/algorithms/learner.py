@@ -24,7 +24,7 @@ class Learner(Algorithm, ABC):
     """A population of learners.
 
     A subclass makes its buffers in `_allocate`, which is called again when the first mask comes,
-    and says how actions are drawn from what is seen.
+    and says how actions are drawn from observations.
     """
 
     optimizers: dict[str, Adam]
@@ -191,7 +191,7 @@ class Learner(Algorithm, ABC):
         return {}
 
     def _clocks(self) -> dict[str, Tensor]:
-        """What the clocks say, (P,) each."""
+        """The counts of the clocks, (P,) each."""
         clocks = {"acts": self.acts} | ({"updates": self.updates} if self.counts_updates else {})
         return {name: clock.longs.flatten().clone() for name, clock in clocks.items()}
 

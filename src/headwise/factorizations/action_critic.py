@@ -16,14 +16,14 @@ class ActionCritic(HeadValues):
         copies: Networks of the same kind that see the same, such as twins (N).
     """
 
-    def __init__(self, plan: Blueprint, *, copies: int) -> None:
-        super().__init__(plan, copies=copies, num_values=1)
-        layout = plan.layout
+    def __init__(self, blueprint: Blueprint, *, copies: int) -> None:
+        super().__init__(blueprint, copies=copies, num_values=1)
+        layout = blueprint.layout
         table = layout.table([(0, 0)] * layout.num_heads, conditional=False)
         self.embedding = Embedding(table, layout.ordered)
-        self._net = plan.network(
-            [plan.features, self.embedding.size],
-            [*plan.encoder(plan.gain), Layer(1)],
+        self._net = blueprint.network(
+            [blueprint.features, self.embedding.size],
+            [*blueprint.encoder(blueprint.gain), Layer(1)],
             copies=copies,
         )
         self.parts.append(self._net)

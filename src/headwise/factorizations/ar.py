@@ -35,40 +35,40 @@ class AR(Factorization):
         """The order must fit the spec."""
         check_order(spec, self.order)
 
-    def policy(self, plan: Blueprint) -> Policy:
+    def policy(self, blueprint: Blueprint) -> Policy:
         """A chain of policy networks."""
-        return ChainPolicy(plan, self._heads(plan))
+        return ChainPolicy(blueprint, self._heads(blueprint))
 
-    def critic(self, plan: Blueprint) -> Critic:
+    def critic(self, blueprint: Blueprint) -> Critic:
         """One value of the state."""
-        return ValueCritic(plan)
+        return ValueCritic(blueprint)
 
-    def value(self, plan: Blueprint) -> DiscreteValue:
+    def value(self, blueprint: Blueprint) -> DiscreteValue:
         """V and a chain of advantage networks."""
-        return ChainValue(plan, self._heads(plan))
+        return ChainValue(blueprint, self._heads(blueprint))
 
-    def twins(self, plan: Blueprint) -> SoftValue:
+    def twins(self, blueprint: Blueprint) -> SoftValue:
         """Chains of advantage networks over options, given the numbers; or of the whole action."""
-        self._need_numbers_first(plan)
-        discrete = plan.layout.num_discrete
+        self._need_numbers_first(blueprint)
+        discrete = blueprint.layout.num_discrete
         if not discrete:
-            return ActionCritic(plan, copies=2)
-        order = [head for head in self._heads(plan) if head < discrete]
-        return ChainValue(plan, order, copies=2)
+            return ActionCritic(blueprint, copies=2)
+        order = [head for head in self._heads(blueprint) if head < discrete]
+        return ChainValue(blueprint, order, copies=2)
 
-    def actor(self, plan: Blueprint) -> Actor:
+    def actor(self, blueprint: Blueprint) -> Actor:
         """A chain of actors over the continuous heads."""
-        discrete = plan.layout.num_discrete
-        order = [head - discrete for head in self._heads(plan) if head >= discrete]
-        return ChainActor(plan, order)
+        discrete = blueprint.layout.num_discrete
+        order = [head - discrete for head in self._heads(blueprint) if head >= discrete]
+        return ChainActor(blueprint, order)
 
-    def _heads(self, plan: Blueprint) -> list[int]:
+    def _heads(self, blueprint: Blueprint) -> list[int]:
         """The learner's heads in the order in which they are chosen."""
-        names = self.order or plan.layout.spec.names
-        return [plan.layout.names.index(name) for name in names]
+        names = self.order or blueprint.layout.spec.names
+        return [blueprint.layout.names.index(name) for name in names]
 
-    def _need_numbers_first(self, plan: Blueprint) -> None:
-        order, discrete = self._heads(plan), plan.layout.num_discrete
+    def _need_numbers_first(self, blueprint: Blueprint) -> None:
+        order, discrete = self._heads(blueprint), blueprint.layout.num_discrete
         kinds = [head < discrete for head in order]
         if self.order is not None and kinds != sorted(kinds):
             raise ConfigError(

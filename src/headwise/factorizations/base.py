@@ -39,7 +39,7 @@ class Factorization:
     """Whether its values have soft values and log-policies in closed form, which DQN needs at a
     temperature."""
     chooses: ClassVar[Literal["discrete", "none"]] = "discrete"
-    """The heads that its critics of SAC choose themselves, by a softmax of what options are worth;
+    """The heads that its critics of SAC choose themselves, by a softmax of options' values;
     an actor draws the others."""
 
     def __post_init__(self) -> None:
@@ -57,27 +57,27 @@ class Factorization:
         """Numbers that a member's networks have at least: told before anything is built."""
         return sum(spec.cardinalities)
 
-    def policy(self, plan: Blueprint) -> Policy:
+    def policy(self, blueprint: Blueprint) -> Policy:
         """A distribution over actions, for PPO."""
         raise NotImplementedError
 
-    def critic(self, plan: Blueprint) -> Critic:
+    def critic(self, blueprint: Blueprint) -> Critic:
         """The value for that policy to learn by, for PPO; it may be a branching one."""
         raise NotImplementedError
 
-    def value(self, plan: Blueprint) -> DiscreteValue:
+    def value(self, blueprint: Blueprint) -> DiscreteValue:
         """The value of actions, for DQN."""
         raise NotImplementedError
 
-    def plain_value(self, plan: Blueprint) -> DiscreteValue:
+    def plain_value(self, blueprint: Blueprint) -> DiscreteValue:
         """The same as a number for each option, without a value of the state: `dueling=False`."""
         raise NotImplementedError
 
-    def twins(self, plan: Blueprint) -> SoftValue:
+    def twins(self, blueprint: Blueprint) -> SoftValue:
         """Twin critics, for SAC."""
         raise NotImplementedError
 
-    def actor(self, plan: Blueprint) -> Actor:
+    def actor(self, blueprint: Blueprint) -> Actor:
         """The policy over the heads that twin critics do not choose, for SAC."""
         raise NotImplementedError
 
@@ -97,11 +97,11 @@ def check_offers(factorization: Factorization, what: str, algorithm: str) -> Non
         )
 
 
-def need_options(plan: Blueprint, name: str) -> None:
+def need_options(blueprint: Blueprint, name: str) -> None:
     """Refuses critics that branch over options for an action without any: it would be `shared`."""
-    if not plan.layout.num_discrete:
+    if not blueprint.layout.num_discrete:
         raise ConfigError(
             f"SAC with factorization {name!r} branches over options, and this action has none",
-            got=str(plan.layout.spec),
+            got=str(blueprint.layout.spec),
             fix="Use factorization='shared', which is the same thing here.",
         )

@@ -21,33 +21,36 @@ class ChainPolicy(FactoredPolicy):
 
     depends = True
 
-    def __init__(self, plan: Blueprint, order: Sequence[int], which: Which = "all") -> None:
+    def __init__(self, blueprint: Blueprint, order: Sequence[int], which: Which = "all") -> None:
         self._order = list(order)
         self.embedding = Embedding(
-            plan.layout.table([(0, 0)] * len(self._order), which),
-            plan.layout.ordered if which != "continuous" else [False] * len(self._order),
+            blueprint.layout.table([(0, 0)] * len(self._order), which),
+            blueprint.layout.ordered if which != "continuous" else [False] * len(self._order),
             self._order,
         )
-        super().__init__(plan, independent=True, which=which)
-        self._scratch = plan.scratch()
+        super().__init__(blueprint, independent=True, which=which)
+        self._scratch = blueprint.scratch()
         self._single = [self._alone(h) for h in range(self.table.num_heads)]
 
     def leaves(self) -> list[int]:
         """Widths of the networks' inputs."""
-        return [self.plan.features, self.embedding.size]
+        return [self.blueprint.features, self.embedding.size]
 
     def sees(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:
         """All features, and the heads before it: the columns come in the order of choice."""
         heads = range(len(self._order))
         before = [self.embedding.first[h] for h in heads]
-        return [[[(0, self.plan.features)]] * len(before), [[(0, n)] if n else [] for n in before]]
+        return [
+            [[(0, self.blueprint.features)]] * len(before),
+            [[(0, n)] if n else [] for n in before],
+        ]
 
     def inputs(self, x: Buffer, actions: Actions) -> list[Buffer]:
         """Features, and the actions as rows of inputs."""
         return [x, self._scratch("prefix", x.num_rows, self.embedding.size)]
 
     def outputs(self, x: Buffer, actions: Actions) -> tuple[Buffer, Buffer | None]:
-        """What the networks say along given actions, and the free standard deviations."""
+        """The networks' outputs for given actions, and the free standard deviations."""
         x, prefix = self.inputs(x, actions)
         self._embed(actions.unit, prefix)
         return self.net.forward([x, prefix]), self.std

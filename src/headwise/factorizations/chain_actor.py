@@ -19,26 +19,26 @@ class ChainActor(FactoredPolicy):
         order: The continuous heads, numbered from 0, in the order in which they are drawn.
     """
 
-    def __init__(self, plan: Blueprint, order: Sequence[int]) -> None:
+    def __init__(self, blueprint: Blueprint, order: Sequence[int]) -> None:
         self._order = list(order)
-        super().__init__(plan, independent=True, which="continuous")
-        self._scratch = plan.scratch()
+        super().__init__(blueprint, independent=True, which="continuous")
+        self._scratch = blueprint.scratch()
         self._one = HeadTable(
-            [0], [None], [(0, 0)], kind=plan.kind, state_std=True, log_std=plan.log_std,
-            device=plan.device,
+            [0], [None], [(0, 0)], kind=blueprint.kind, state_std=True, log_std=blueprint.log_std,
+            device=blueprint.device,
         )  # fmt: skip
         self._links: dict[int, list[Draw]] = {}
 
     def leaves(self) -> list[int]:
         """Widths of the networks' inputs."""
-        return [self.plan.features, len(self._order)]
+        return [self.blueprint.features, len(self._order)]
 
     def sees(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:
         """All features, and the numbers drawn before."""
         heads = range(len(self._order))
         before = [self._order[: self._order.index(head)] for head in heads]
         own = [[(earlier, 1) for earlier in sorted(some)] for some in before]
-        return [[[(0, self.plan.features)]] * len(own), own]
+        return [[[(0, self.blueprint.features)]] * len(own), own]
 
     def sample(
         self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Sequence[Buffer]
@@ -87,7 +87,7 @@ class ChainActor(FactoredPolicy):
     # --- the pieces -----------------------------------------------------------------------------
 
     def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[tuple[int, Buffer]]:
-        """The heads in order, with what their networks say; each must be drawn before the next."""
+        """The heads in order, with their networks' outputs; each must be drawn before the next."""
         seen, rows = self._seen(unit), x.num_rows
         for head in self._order:
             self.net.forward([x, seen], [head])

@@ -28,16 +28,21 @@ class ChainValue(OptionValues):
         copies: Networks of the same kind that see the same, such as twins (N).
     """
 
-    def __init__(self, plan: Blueprint, order: Sequence[int], *, copies: int = 1) -> None:
-        super().__init__(plan, copies=copies, stacked=True)
-        layout, heads, self._order = plan.layout, self.num_discrete, list(order)
+    def __init__(self, blueprint: Blueprint, order: Sequence[int], *, copies: int = 1) -> None:
+        super().__init__(blueprint, copies=copies, stacked=True)
+        layout, heads, self._order = blueprint.layout, self.num_discrete, list(order)
         self.embedding = Embedding(self.table, layout.ordered, order)
-        self._single = [HeadTable([n], [None], [(0, 0)], device=plan.device) for n in layout.sizes]
+        self._single = [
+            HeadTable([n], [None], [(0, 0)], device=blueprint.device) for n in layout.sizes
+        ]
         self._starts = starts(layout.sizes)
         before = [self.embedding.first[head] for head in range(heads)]
-        layers = [*plan.encoder(plan.gain), Layer(plan.branch_width, "tanh", plan.gain)]
-        self._state = plan.network(self.leaves, [*layers, Layer(1)], copies=copies)
-        self._each = plan.network(
+        layers = [
+            *blueprint.encoder(blueprint.gain),
+            Layer(blueprint.branch_width, "tanh", blueprint.gain),
+        ]
+        self._state = blueprint.network(self.leaves, [*layers, Layer(1)], copies=copies)
+        self._each = blueprint.network(
             [*self.leaves, self.embedding.size],
             [*layers, Layer(self.table.widest)],
             copies=copies * heads,

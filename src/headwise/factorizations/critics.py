@@ -24,14 +24,14 @@ class ValueCritic:
         num_values: Networks, one for each head where heads have their own.
     """
 
-    def __init__(self, plan: Blueprint, num_values: int = 1) -> None:
+    def __init__(self, blueprint: Blueprint, num_values: int = 1) -> None:
         self.num_values = num_values
-        layers = plan.encoder(plan.gain)
-        if plan.branch_width:
-            layers.append(Layer(plan.branch_width, "tanh", plan.gain))
-        self._net = plan.network([plan.features], [*layers, Layer(1)], copies=num_values)
+        layers = blueprint.encoder(blueprint.gain)
+        if blueprint.branch_width:
+            layers.append(Layer(blueprint.branch_width, "tanh", blueprint.gain))
+        self._net = blueprint.network([blueprint.features], [*layers, Layer(1)], copies=num_values)
         self.parts: list[Part] = [self._net]
-        self._scratch = plan.scratch()
+        self._scratch = blueprint.scratch()
 
     def value(self, x: Buffer) -> Buffer:
         """V, (P, 1, B, G)."""
@@ -65,13 +65,13 @@ class BranchingCritic:
 
     num_values = 1
 
-    def __init__(self, plan: Blueprint, num_bins: int) -> None:
-        checked_count("branch_width of a branching critic", plan.branch_width)
+    def __init__(self, blueprint: Blueprint, num_bins: int) -> None:
+        checked_count("branch_width of a branching critic", blueprint.branch_width)
         self.num_bins = num_bins
-        self.table = binned(plan.layout, num_bins)
-        self.net = Dueling(plan, [plan.features], self.table.total)
+        self.table = binned(blueprint.layout, num_bins)
+        self.net = Dueling(blueprint, [blueprint.features], self.table.total)
         self.parts: list[Part] = [*self.net.parts]
-        self._scratch = plan.scratch()
+        self._scratch = blueprint.scratch()
 
     def value(self, x: Buffer) -> Buffer:
         """V, (P, 1, B, 1)."""
@@ -132,11 +132,11 @@ class MixingCritic(BranchingCritic):
         width: Hidden units of the mixer.
     """
 
-    def __init__(self, plan: Blueprint, num_bins: int, width: int) -> None:
-        super().__init__(plan, num_bins)
+    def __init__(self, blueprint: Blueprint, num_bins: int, width: int) -> None:
+        super().__init__(blueprint, num_bins)
         heads = self.table.num_heads
         layer = Layer((heads + 1) * width, parts=(heads * width, width))
-        self._mixer = plan.network([plan.features], [layer])
+        self._mixer = blueprint.network([blueprint.features], [layer])
         self.parts.append(self._mixer)
 
     def combine(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:

@@ -23,26 +23,26 @@ class Independent(Factorization):
     name: ClassVar[str] = "independent"
     soft_targets: ClassVar[bool] = True
 
-    def policy(self, plan: Blueprint) -> Policy:
+    def policy(self, blueprint: Blueprint) -> Policy:
         """A policy network for each head."""
-        return FactoredPolicy(plan, independent=True)
+        return FactoredPolicy(blueprint, independent=True)
 
-    def critic(self, plan: Blueprint) -> Critic:
+    def critic(self, blueprint: Blueprint) -> Critic:
         """A value network for each head."""
-        return ValueCritic(plan, plan.layout.num_heads)
+        return ValueCritic(blueprint, blueprint.layout.num_heads)
 
-    def value(self, plan: Blueprint) -> DiscreteValue:
+    def value(self, blueprint: Blueprint) -> DiscreteValue:
         """A dueling network for each head: V_h and A_h, each regressed on its own target."""
-        return BranchingValue(plan, adds_up=False, independent=True)
+        return BranchingValue(blueprint, adds_up=False, independent=True)
 
-    def plain_value(self, plan: Blueprint) -> DiscreteValue:
+    def plain_value(self, blueprint: Blueprint) -> DiscreteValue:
         """A network for each head whose outputs are the values of its options."""
-        return PlainValue(plan, adds_up=False, independent=True)
+        return PlainValue(blueprint, adds_up=False, independent=True)
 
-    def twins(self, plan: Blueprint) -> SoftValue:
+    def twins(self, blueprint: Blueprint) -> SoftValue:
         """A pair of critics for each head: discrete SAC, or SAC of a single real number."""
-        return IndependentCritics(plan, copies=2)
+        return IndependentCritics(blueprint, copies=2)
 
-    def actor(self, plan: Blueprint) -> Actor:
+    def actor(self, blueprint: Blueprint) -> Actor:
         """An actor for each continuous head, which does not ask whether it is in use."""
-        return FactoredPolicy(plan, independent=True, which="continuous", conditional=False)
+        return FactoredPolicy(blueprint, independent=True, which="continuous", conditional=False)

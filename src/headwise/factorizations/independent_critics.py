@@ -18,26 +18,26 @@ class IndependentCritics:
 
     independent = True
 
-    def __init__(self, plan: Blueprint, *, copies: int) -> None:
-        layout = plan.layout
+    def __init__(self, blueprint: Blueprint, *, copies: int) -> None:
+        layout = blueprint.layout
         self.copies, self.num_values = copies, layout.num_heads
         self.num_discrete, self.num_continuous = layout.num_discrete, layout.num_continuous
-        self._scratch = plan.scratch()
+        self._scratch = blueprint.scratch()
         self.parts: list[Part] = []
         self._discrete: BranchingValue | None = None
         if self.num_discrete:
             self._discrete = BranchingValue(
-                plan, copies=copies, adds_up=False, independent=True,
+                blueprint, copies=copies, adds_up=False, independent=True,
                 room=lambda name, rows: self._room(name, rows).columns(0, self.num_discrete),
             )  # fmt: skip
             self.parts += self._discrete.parts
         if count := self.num_continuous:
-            self._net = plan.network(
-                [plan.features, count],
-                [*plan.encoder(plan.gain), Layer(1)],
+            self._net = blueprint.network(
+                [blueprint.features, count],
+                [*blueprint.encoder(blueprint.gain), Layer(1)],
                 copies=copies * count,
                 sees=[
-                    [[(0, plan.features)]] * copies * count,
+                    [[(0, blueprint.features)]] * copies * count,
                     [[(head, 1)] for head in range(count)] * copies,
                 ],
             )

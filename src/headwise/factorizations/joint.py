@@ -58,22 +58,22 @@ class Joint(Factorization):
         """One of each joint action."""
         return spec.joint_size or 0
 
-    def policy(self, plan: Blueprint) -> Policy:
+    def policy(self, blueprint: Blueprint) -> Policy:
         """One categorical distribution over joint actions."""
-        return FactoredPolicy(plan)
+        return FactoredPolicy(blueprint)
 
-    def critic(self, plan: Blueprint) -> Critic:
+    def critic(self, blueprint: Blueprint) -> Critic:
         """One value."""
-        return ValueCritic(plan)
+        return ValueCritic(blueprint)
 
-    def value(self, plan: Blueprint) -> DiscreteValue:
+    def value(self, blueprint: Blueprint) -> DiscreteValue:
         """V and the advantage of each joint action."""
-        return BranchingValue(plan)
+        return BranchingValue(blueprint)
 
-    def plain_value(self, plan: Blueprint) -> DiscreteValue:
+    def plain_value(self, blueprint: Blueprint) -> DiscreteValue:
         """A plain value of each joint action."""
-        return PlainValue(plan)
+        return PlainValue(blueprint)
 
-    def twins(self, plan: Blueprint) -> SoftValue:
+    def twins(self, blueprint: Blueprint) -> SoftValue:
         """Discrete SAC over joint actions."""
-        return BranchingValue(plan, copies=2)
+        return BranchingValue(blueprint, copies=2)

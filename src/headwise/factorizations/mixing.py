@@ -24,11 +24,11 @@ class MixedValue(BranchingValue):
         copies: Networks of the same kind that see the same, such as twins (N).
     """
 
-    def __init__(self, plan: Blueprint, width: int, *, copies: int = 1) -> None:
-        super().__init__(plan, copies=copies)
-        self._state_width, heads = 2 * plan.branch_width, self.num_discrete
+    def __init__(self, blueprint: Blueprint, width: int, *, copies: int = 1) -> None:
+        super().__init__(blueprint, copies=copies)
+        self._state_width, heads = 2 * blueprint.branch_width, self.num_discrete
         layer = Layer((heads + 1) * width, parts=(heads * width, width))
-        self._mixer = plan.network([self._state_width], [layer], copies=copies)
+        self._mixer = blueprint.network([self._state_width], [layer], copies=copies)
         self.parts.append(self._mixer)
 
     def combine(
@@ -58,7 +58,7 @@ class MixedValue(BranchingValue):
     def soft(
         self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
-        """The value of options drawn from each copy's own softmax, and what entropies are worth.
+        """The value of options drawn from each copy's own softmax, with the entropy bonus.
 
         Options are drawn, so what a change of their chances does to the mixture has no gradient. It
         would cancel that of their entropies, which may not have one either.
@@ -93,7 +93,7 @@ class MixedValue(BranchingValue):
     # --- the pieces -----------------------------------------------------------------------------
 
     def _drawn(self, action: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer | None]:
-        """Actions with options that each copy draws, entropies, their worth, and use."""
+        """Room for actions with options that each copy draws, entropies, their bonus, and use."""
         rows, heads = action.num_rows, action.width
         drawn = self._scratch("drawn", rows, heads, copies=self.copies, gradient=False)
         entropy = self.by_head("entropy", rows, gradient=False)
@@ -127,11 +127,11 @@ class WeighedValue(BranchingValue):
         width: Hidden units of the network that weights come from.
     """
 
-    def __init__(self, plan: Blueprint, width: int) -> None:
-        super().__init__(plan)
-        self._state_width = 2 * plan.branch_width
+    def __init__(self, blueprint: Blueprint, width: int) -> None:
+        super().__init__(blueprint)
+        self._state_width = 2 * blueprint.branch_width
         self._embedding = Embedding(self.table, [False] * self.num_discrete)
-        self._mixer = plan.network(
+        self._mixer = blueprint.network(
             [self._state_width, self._embedding.size],
             [Layer(width, "relu"), Layer(self.num_discrete)],
         )

@@ -20,11 +20,13 @@ class PlainValue(OptionValues):
     See `OptionValues` for the arguments.
     """
 
-    def __init__(self, plan: Blueprint, *, adds_up: bool = True, independent: bool = False) -> None:
-        super().__init__(plan, adds_up=adds_up, independent=independent)
+    def __init__(
+        self, blueprint: Blueprint, *, adds_up: bool = True, independent: bool = False
+    ) -> None:
+        super().__init__(blueprint, adds_up=adds_up, independent=independent)
         outputs = Layer(self.table.widest if independent else self.table.total)
-        layers = [*plan.encoder(plan.gain), outputs]
-        self.net = plan.network([plan.features], layers, copies=self.stack)
+        layers = [*blueprint.encoder(blueprint.gain), outputs]
+        self.net = blueprint.network([blueprint.features], layers, copies=self.stack)
         self.parts.append(self.net)
 
     def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:

@@ -26,15 +26,15 @@ class FactoredPolicy:
 
     def __init__(
         self,
-        plan: Blueprint,
+        blueprint: Blueprint,
         *,
         independent: bool = False,
         which: Which = "all",
         conditional: bool = True,
     ) -> None:
-        self.plan, layout = plan, plan.layout
-        table = layout.table([(0, 0)] * len(range_of(plan, which)), which)
-        per_number = 2 if plan.state_std or plan.kind == "beta" else 1
+        self.blueprint, layout = blueprint, blueprint.layout
+        table = layout.table([(0, 0)] * len(range_of(blueprint, which)), which)
+        per_number = 2 if blueprint.state_std or blueprint.kind == "beta" else 1
         numbers = per_number * len(table.continuous)
         if independent:
             places = [(h, 0) for h in range(table.num_heads)]
@@ -45,24 +45,24 @@ class FactoredPolicy:
             width = numbers + table.total
         self.copies = table.num_heads if independent else 1
         self.table = layout.table(
-            places, which, conditional=conditional, stack=self.copies, kind=plan.kind,
-            log_std=plan.log_std, state_std=per_number == 2,
+            places, which, conditional=conditional, stack=self.copies, kind=blueprint.kind,
+            log_std=blueprint.log_std, state_std=per_number == 2,
         )  # fmt: skip
-        self.net = plan.network(
-            self.leaves(), [*plan.encoder(), Layer(width, gain=plan.policy_gain)],
+        self.net = blueprint.network(
+            self.leaves(), [*blueprint.encoder(), Layer(width, gain=blueprint.policy_gain)],
             copies=self.copies, sees=self.sees(),
         )  # fmt: skip
-        self._penalty = plan.scratch()("penalty", 1)
+        self._penalty = blueprint.scratch()("penalty", 1)
         self._penalty.gradient.fill_(1.0)
         self.parts: list[Part] = [self.net]
         self._free: Free | None = None
         if numbers and per_number == 1:
-            self._free = Free(len(table.continuous), first_free(*plan.log_std))
+            self._free = Free(len(table.continuous), first_free(*blueprint.log_std))
             self.parts.insert(0, self._free)
 
     def leaves(self) -> list[int]:
         """Widths of the network's inputs."""
-        return [self.plan.features]
+        return [self.blueprint.features]
 
     def sees(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]] | None:
         """What copies of the network see of them."""
@@ -78,7 +78,7 @@ class FactoredPolicy:
         return [x]
 
     def outputs(self, x: Buffer, actions: Actions) -> tuple[Buffer, Buffer | None]:
-        """What the networks say along given actions, and the free standard deviations."""
+        """The networks' outputs for given actions, and the free standard deviations."""
         return self.net.forward(self.inputs(x, actions)), self.std
 
     def sample(
@@ -109,7 +109,7 @@ class FactoredPolicy:
 
     def backward(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """From the gradients of the last evaluation to those of the parameters."""
-        y, penalty = self.net.rows(x.num_rows), self.plan.mean_penalty
+        y, penalty = self.net.rows(x.num_rows), self.blueprint.mean_penalty
         given = y, self.std, actions.raw, actions.mask, actions.old
         ops.evaluate.backward(*given, table=self.table, given=self.depends, out=out)
         if penalty and self.table.continuous:
@@ -120,9 +120,9 @@ class FactoredPolicy:
         self.net.backward(self.inputs(x, actions))
 
 
-def range_of(plan: Blueprint, which: Which) -> range:
+def range_of(blueprint: Blueprint, which: Which) -> range:
     """The heads of a kind."""
-    layout = plan.layout
+    layout = blueprint.layout
     first = layout.num_discrete if which == "continuous" else 0
     return range(first, layout.num_discrete if which == "discrete" else layout.num_heads)
 

@@ -42,30 +42,30 @@ class QPLEX(Factorization):
         """A narrow mixer."""
         return cls(mixer_width=16)
 
-    def policy(self, plan: Blueprint) -> Policy:
+    def policy(self, blueprint: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""
-        return FactoredPolicy(plan)
+        return FactoredPolicy(blueprint)
 
-    def critic(self, plan: Blueprint) -> Critic:
+    def critic(self, blueprint: Blueprint) -> Critic:
         """V and advantages, centered under the policy, in a mixer."""
         self._need_paper("PPO")
-        return MixingCritic(plan, self.critic_bins, self.mixer_width)
+        return MixingCritic(blueprint, self.critic_bins, self.mixer_width)
 
-    def value(self, plan: Blueprint) -> DiscreteValue:
+    def value(self, blueprint: Blueprint) -> DiscreteValue:
         """V and advantages, centered by the best option, in a mixer."""
         if self.mixer == "qplex":
-            return WeighedValue(plan, self.mixer_width)
-        return MixedValue(plan, self.mixer_width)
+            return WeighedValue(blueprint, self.mixer_width)
+        return MixedValue(blueprint, self.mixer_width)
 
-    def twins(self, plan: Blueprint) -> SoftValue:
+    def twins(self, blueprint: Blueprint) -> SoftValue:
         """SAC-BDQ's critics with their advantages in a mixer."""
         self._need_paper("SAC")
-        need_options(plan, self.name)
-        return MixedValue(plan, self.mixer_width, copies=2)
+        need_options(blueprint, self.name)
+        return MixedValue(blueprint, self.mixer_width, copies=2)
 
-    def actor(self, plan: Blueprint) -> Actor:
+    def actor(self, blueprint: Blueprint) -> Actor:
         """A policy over the continuous heads."""
-        return FactoredPolicy(plan, which="continuous")
+        return FactoredPolicy(blueprint, which="continuous")
 
     def _need_paper(self, algorithm: str) -> None:
         if self.mixer != "paper":

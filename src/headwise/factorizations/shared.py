@@ -28,26 +28,26 @@ class Shared(Factorization):
     soft_targets: ClassVar[bool] = True
     chooses: ClassVar[Literal["discrete", "none"]] = "none"
 
-    def policy(self, plan: Blueprint) -> Policy:
+    def policy(self, blueprint: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""
-        return FactoredPolicy(plan)
+        return FactoredPolicy(blueprint)
 
-    def critic(self, plan: Blueprint) -> Critic:
+    def critic(self, blueprint: Blueprint) -> Critic:
         """One value for all heads."""
-        return ValueCritic(plan)
+        return ValueCritic(blueprint)
 
-    def value(self, plan: Blueprint) -> DiscreteValue:
+    def value(self, blueprint: Blueprint) -> DiscreteValue:
         """V + A_h for each head by itself."""
-        return BranchingValue(plan, adds_up=False)
+        return BranchingValue(blueprint, adds_up=False)
 
-    def plain_value(self, plan: Blueprint) -> DiscreteValue:
+    def plain_value(self, blueprint: Blueprint) -> DiscreteValue:
         """A plain Q_h for each head by itself."""
-        return PlainValue(plan, adds_up=False)
+        return PlainValue(blueprint, adds_up=False)
 
-    def twins(self, plan: Blueprint) -> SoftValue:
+    def twins(self, blueprint: Blueprint) -> SoftValue:
         """SAC-Concat's critics, which see the whole action."""
-        return ActionCritic(plan, copies=2)
+        return ActionCritic(blueprint, copies=2)
 
-    def actor(self, plan: Blueprint) -> Actor:
+    def actor(self, blueprint: Blueprint) -> Actor:
         """A policy over all heads."""
-        return FactoredPolicy(plan)
+        return FactoredPolicy(blueprint)

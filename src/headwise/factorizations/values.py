@@ -32,21 +32,21 @@ class HeadValues:
 
     def __init__(
         self,
-        plan: Blueprint,
+        blueprint: Blueprint,
         *,
         copies: int,
         num_values: int,
         independent: bool = False,
         room: Room | None = None,
     ) -> None:
-        self.layout = layout = plan.layout
+        self.layout = layout = blueprint.layout
         self.copies, self.num_values, self.independent = copies, num_values, independent
         self.num_discrete = layout.num_discrete
         self.num_continuous = 0 if independent else layout.num_continuous
-        self.leaves = [plan.features, *([self.num_continuous] if self.num_continuous else [])]
+        self.leaves = [blueprint.features, *([self.num_continuous] if self.num_continuous else [])]
         """Widths of what networks see."""
         self.parts: list[Part] = []
-        self._scratch = plan.scratch()
+        self._scratch = blueprint.scratch()
         self.room: Room = room or self._make_room
         self._conditions: HeadTable | None = None
         if layout.is_conditional and not independent:
@@ -63,7 +63,7 @@ class HeadValues:
         return action.columns(0, self.num_discrete)
 
     def use(self, action: Buffer) -> Buffer | None:
-        """Which heads actions use, (P, 1 or N, B, H); None: all of them, or nobody asks."""
+        """Which heads actions use, (P, 1 or N, B, H); None: all of them."""
         use = self.use_room(action)
         if use is not None and self._conditions is not None:
             ops.in_use(action, table=self._conditions, out=use)
@@ -99,7 +99,7 @@ class OptionValues(HeadValues):
 
     def __init__(
         self,
-        plan: Blueprint,
+        blueprint: Blueprint,
         *,
         copies: int = 1,
         adds_up: bool = True,
@@ -107,21 +107,23 @@ class OptionValues(HeadValues):
         stacked: bool = False,
         room: Room | None = None,
     ) -> None:
-        count = 1 if adds_up else plan.layout.num_discrete
-        super().__init__(plan, copies=copies, num_values=count, independent=independent, room=room)
+        count = 1 if adds_up else blueprint.layout.num_discrete
+        super().__init__(
+            blueprint, copies=copies, num_values=count, independent=independent, room=room
+        )
         self.adds_up = adds_up
         self.stack = 1
         """Networks of a copy."""
-        places = plan.layout.side_by_side()
+        places = blueprint.layout.side_by_side()
         if stacked or independent:
             self.stack = self.num_discrete
             places = [(head, 0) for head in range(self.num_discrete)]
-        self.table = plan.layout.table(places, "discrete", conditional=False, stack=self.stack)
+        self.table = blueprint.layout.table(places, "discrete", conditional=False, stack=self.stack)
         """The discrete heads, where networks have them."""
         self.soft_table = self.table
         """The same with the conditions under which heads are in use."""
         if self._conditions is not None and not stacked:  # a chain knows which are in use
-            self.soft_table = plan.layout.table([*places, *[(0, 0)] * self.num_continuous])
+            self.soft_table = blueprint.layout.table([*places, *[(0, 0)] * self.num_continuous])
 
     def chosen(self, y: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
         """The max-centered advantages of options taken, (P, N, B, D); zero where not in use."""
@@ -162,16 +164,18 @@ class BranchingValue(OptionValues):
 
     def __init__(
         self,
-        plan: Blueprint,
+        blueprint: Blueprint,
         *,
         copies: int = 1,
         adds_up: bool = True,
         independent: bool = False,
         room: Room | None = None,
     ) -> None:
-        super().__init__(plan, copies=copies, adds_up=adds_up, independent=independent, room=room)
+        super().__init__(
+            blueprint, copies=copies, adds_up=adds_up, independent=independent, room=room
+        )
         width = self.table.widest if independent else self.table.total
-        self.net = Dueling(plan, self.leaves, width, copies * self.stack)
+        self.net = Dueling(blueprint, self.leaves, width, copies * self.stack)
         self.parts += self.net.parts
         self._first = list(range(self.stack))
 

@@ -29,27 +29,27 @@ class VDN(Factorization):
         super().__post_init__()
         check_counts(self, "critic_bins")
 
-    def policy(self, plan: Blueprint) -> Policy:
+    def policy(self, blueprint: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""
-        return FactoredPolicy(plan)
+        return FactoredPolicy(blueprint)
 
-    def critic(self, plan: Blueprint) -> Critic:
+    def critic(self, blueprint: Blueprint) -> Critic:
         """V and advantages, centered under the policy, that add up."""
-        return BranchingCritic(plan, self.critic_bins)
+        return BranchingCritic(blueprint, self.critic_bins)
 
-    def value(self, plan: Blueprint) -> DiscreteValue:
+    def value(self, blueprint: Blueprint) -> DiscreteValue:
         """V and advantages, centered by the best option, that add up."""
-        return BranchingValue(plan)
+        return BranchingValue(blueprint)
 
-    def plain_value(self, plan: Blueprint) -> DiscreteValue:
+    def plain_value(self, blueprint: Blueprint) -> DiscreteValue:
         """Plain values of options that add up."""
-        return PlainValue(plan)
+        return PlainValue(blueprint)
 
-    def twins(self, plan: Blueprint) -> SoftValue:
+    def twins(self, blueprint: Blueprint) -> SoftValue:
         """SAC-BDQ's critics: options are a softmax of their advantages."""
-        need_options(plan, self.name)
-        return BranchingValue(plan, copies=2)
+        need_options(blueprint, self.name)
+        return BranchingValue(blueprint, copies=2)
 
-    def actor(self, plan: Blueprint) -> Actor:
+    def actor(self, blueprint: Blueprint) -> Actor:
         """A policy over the continuous heads."""
-        return FactoredPolicy(plan, which="continuous")
+        return FactoredPolicy(blueprint, which="continuous")

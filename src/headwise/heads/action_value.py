@@ -1,7 +1,7 @@
 """What the value of an action is: what DQN learns, and in two copies the critics of SAC.
 
 Actions are the learner's, (P, 1, B, H): discrete heads first. Real numbers are given to a value as
-inputs; options it is asked about, or it chooses them itself.
+inputs; options are given as well, or it chooses them itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headwise.ops import Buffer, Draw
 
 
 class Soft(NamedTuple):
-    """What states are worth to a policy that is paid for its entropy."""
+    """The soft value of states: that of a policy with an entropy bonus."""
 
     value: Buffer
     """(P, N, B, G); the entropy of heads that an actor has drawn is not counted yet."""
@@ -35,8 +35,8 @@ class ActionValue(Protocol):
     num_values: int
     """Values of an action (G): 1, or H where each head has its own."""
     independent: bool
-    """Whether heads are learners of their own: their losses are added up, and each is paid for its
-    own entropy alone."""
+    """Whether heads are learners of their own: their losses are added up, and each has a bonus
+    for its own entropy alone."""
 
     def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
         """Q of given actions, (P, N, B, G); `mask` says which options there were."""
@@ -57,11 +57,11 @@ class DiscreteValue(ActionValue, Protocol):
     """The value of actions whose heads are all discrete, which DQN learns."""
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
-        """What `predict` says of the greedy action, (P, N, B, 1 or G)."""
+        """The value that `predict` gives the greedy action, (P, N, B, 1 or G)."""
 
 
 class SoftValue(ActionValue, Protocol):
-    """A value that is also that of a policy: a softmax of what options are worth."""
+    """A value that is also that of a policy: a softmax of options' values."""
 
     def draw(
         self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer, mask: Buffer | None

@@ -117,7 +117,7 @@ class Policy(Protocol):
         """From the gradients of the last evaluation to those of the parameters."""
 
     def outputs(self, x: Buffer, actions: Actions) -> tuple[Buffer, Buffer | None]:
-        """What the networks say along given actions, and the free standard deviations."""
+        """The networks' outputs for given actions, and the free standard deviations."""
 
 
 class Critic(Protocol):

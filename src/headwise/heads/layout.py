@@ -106,7 +106,7 @@ class Layout:
         return action if self._is_same else action.index_select(-1, self._order)
 
     def from_learner(self, action: Tensor) -> Tensor:
-        """The way back."""
+        """The inverse of `to_learner`."""
         if self.joint is not None:
             return self.joint.to_heads(action)
         return self.heads_in_order(action)

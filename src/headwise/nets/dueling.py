@@ -20,13 +20,13 @@ class Dueling:
     """
 
     def __init__(
-        self, plan: Blueprint, leaves: Sequence[int], outputs: int, copies: int = 1
+        self, blueprint: Blueprint, leaves: Sequence[int], outputs: int, copies: int = 1
     ) -> None:
-        self.width = width = plan.branch_width
-        layers = [*plan.encoder(plan.gain), Layer(2 * width, "tanh", plan.gain)]
-        self._trunk = plan.network(leaves, layers, copies=copies)
-        self._value = plan.network([width], [Layer(1)], copies=copies)
-        self._advantage = plan.network([width], [Layer(outputs)], copies=copies)
+        self.width = width = blueprint.branch_width
+        layers = [*blueprint.encoder(blueprint.gain), Layer(2 * width, "tanh", blueprint.gain)]
+        self._trunk = blueprint.network(leaves, layers, copies=copies)
+        self._value = blueprint.network([width], [Layer(1)], copies=copies)
+        self._advantage = blueprint.network([width], [Layer(outputs)], copies=copies)
         self.parts: list[Part] = [self._trunk, self._value, self._advantage]
         self.out = self._trunk.out
         """What both are made of, (P, C, rows, 2 * width)."""

@@ -1,4 +1,4 @@
-"""Actions as inputs of networks: one-hot options and numbers; and what is asked about them."""
+"""Actions as inputs of networks: one-hot options and numbers; and counterfactual queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Embedding:
 
     A discrete head is one-hot, a continuous one its unit value, and a discrete one whose options
     are the bins of an interval the unit value of its bin. A head that an action does not use is all
-    zeros: what it says means nothing.
+    zeros: its value means nothing.
 
     Args:
         ordered: Which discrete heads have bins for options, (D,).
@@ -149,15 +149,15 @@ class _StraightThrough(torch.autograd.Function):
 
 
 class Queries:
-    """Which options of which head each state of a batch is asked about, the other heads as drawn.
+    """Counterfactuals: options of one head that a state is evaluated at, the other heads as drawn.
 
-    States take turns with the discrete heads. They come in no order, so what some of them say of a
-    head is on average what all would say. Where heads have very many options fewer states are
-    asked, but about every head one at least.
+    States take turns with the discrete heads. They come in no order, so the mean over some of them
+    is on average that over all. Where heads have very many options fewer states are evaluated, but
+    at least one for every head.
 
     Args:
         rows: States of a batch (B).
-        most: Options that a state may be asked about on average: what an update may cost.
+        most: Options of a state on average at the most: the cost of an update.
     """
 
     def __init__(self, table: HeadTable, rows: int, most: int = 16) -> None:
@@ -199,7 +199,7 @@ def ask(x: Tensor, *, queries: Queries, substitute: bool) -> Tensor:
 
     Args:
         x: Of each state.
-        queries: Which states are asked.
+        queries: Which states are evaluated.
         substitute: Whether rows are actions, in which a query puts its option.
     """
     rows, heads, options, _ = queries.tensors
@@ -222,7 +222,7 @@ def expected_value(
         log_probs: Of all options, (P, 1, B, total).
         values: The critics' values of the queries, of which the least counts, (P, N, Q, 1).
         bonus: What is added to it, summed over columns, (P, 1, Q, any), if anything.
-        queries: Which options were asked about.
+        queries: Which options were evaluated.
     """
     rows, _, _, columns = queries.tensors
     answers = values.detach().amin(1, keepdim=True)[..., 0]

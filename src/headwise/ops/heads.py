@@ -144,7 +144,7 @@ class HeadTable:
         return picked.view(*flat.shape[:-1], len(self.discrete), self.widest)
 
     def flatten(self, padded: Tensor) -> Tensor:
-        """The way back, (..., total)."""
+        """The inverse of `pad`, (..., total)."""
         return padded.flatten(-2).index_select(-1, self._padded)
 
     def masked(self, padded: Tensor, mask: Tensor | None) -> Tensor:
@@ -162,7 +162,7 @@ class HeadTable:
         return action[..., :count], action[..., count:]
 
     def join(self, discrete: Tensor | None, continuous: Tensor | None) -> Tensor:
-        """The way back, (..., H)."""
+        """The inverse of `split`, (..., H)."""
         parts = [part for part in (discrete, continuous) if part is not None]
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 

@@ -1,7 +1,7 @@
 """What an operation is: its definition in plain torch, and a compiled way to the same numbers.
 
 The definition is a function of tensors (P, C, B, W). It is what the operation means, the oracle of
-its tests, and what a GPU and uncommon shapes run; its way back is autograd's. On the CPU the
+its tests, and what a GPU and uncommon shapes run; its backward is autograd's. On the CPU the
 compiled module has one function forward and one back, whose bodies see one member.
 """
 
@@ -77,7 +77,7 @@ class Operation:
         """Writes the gradients of inputs, or adds to them, of the last call with this `out`."""
         outputs = [out] if isinstance(out, Buffer) else out
         if self._is_compiled(outputs, settings):
-            assert self._backward is not None, f"{self.name} has no way back"
+            assert self._backward is not None, f"{self.name} has no backward"
             self._backward(*_cores(inputs), *_cores(outputs), add=add, **_compiled(settings))
         elif self._is_triton(outputs) and not add:
             self._kernels(f"{self.name}_backward")(*inputs, *outputs, **settings)

@@ -1,4 +1,4 @@
-"""Drawing actions from the heads' distributions, and what those say of given actions."""
+"""Drawing actions from the heads' distributions, and evaluating given ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sample(
     """Raw actions drawn, the same in unit form, and their log-probabilities, (P, 1, B, H) each.
 
     Args:
-        y: What the networks said, (P, C, B, W).
+        y: The networks' outputs, (P, C, B, W).
         free: Free standard deviations where they are parameters, (P, 1, 1, C).
         uniform: Uniform numbers (P, 1, B, U): those of discrete heads, then of continuous ones.
         mask: Which options may be chosen, zeros and ones (P, 1, B, total); all if it is left out.
@@ -75,10 +75,10 @@ def evaluate(
     y: Tensor, free: Tensor | None, raw: Tensor, mask: Tensor | None, old: Tensor | None,
     *, table: HeadTable, given: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """What a policy says of given raw actions (`Evaluation`).
+    """Log-probabilities and entropies of given raw actions (`Evaluation`).
 
     Args:
-        y: What the networks said, (P, C, B, W).
+        y: The networks' outputs, (P, C, B, W).
         free: Free standard deviations where they are parameters, (P, 1, 1, C).
         raw: The actions, (P, 1, B, H).
         mask: Which options might be chosen, (P, 1, B, total).

@@ -158,7 +158,7 @@ def _activity(table: HeadTable, log_policy: Tensor) -> Tensor:
 def entropy_bonus(
     entropy: Tensor, alpha: Tensor, weight: Tensor | None, *, adds_up: bool
 ) -> Tensor:
-    """What entropies are worth, added up (P, N, B, 1) or each by itself (P, N, B, H).
+    """Temperatures times entropies, added up (P, N, B, 1) or each by itself (P, N, B, H).
 
     Args:
         entropy: (P, N, B, H).
@@ -166,8 +166,8 @@ def entropy_bonus(
         weight: What each counts, (P, 1, 1 or B, H), if not all alike.
         adds_up: Whether heads are added up.
     """
-    worth = alpha * entropy if weight is None else alpha * entropy * weight
-    return worth.sum(-1, keepdim=True) if adds_up else worth
+    bonus = alpha * entropy if weight is None else alpha * entropy * weight
+    return bonus.sum(-1, keepdim=True) if adds_up else bonus
 
 
 @operation()

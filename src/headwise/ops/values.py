@@ -152,7 +152,7 @@ def shares_in_use(use: Tensor, *, scale: float, by_head: bool) -> Tensor:
 def td_target(
     reward: Tensor, discount: Tensor, value: Tensor, bonus: Tensor | None, expected: Tensor | None
 ) -> Tensor:
-    """The reward, and what the next state is worth, (P, 1, B, G).
+    """The TD target: the reward and the discounted next value, (P, 1, B, G).
 
     Args:
         reward: (P, 1, B, 1 or G).
@@ -161,10 +161,10 @@ def td_target(
         bonus: What is added to it, (P, 1, B, G), if anything.
         expected: What is taken from it, (P, 1, 1 or B, G), if anything.
     """
-    following = value.amin(1, keepdim=True)
-    following = following if bonus is None else following + bonus
-    following = following if expected is None else following - expected
-    return reward + discount * following
+    next_value = value.amin(1, keepdim=True)
+    next_value = next_value if bonus is None else next_value + bonus
+    next_value = next_value if expected is None else next_value - expected
+    return reward + discount * next_value
 
 
 @operation()

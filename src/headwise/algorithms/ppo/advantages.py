@@ -61,11 +61,11 @@ class Estimator:
         Args:
             rows: The rollout.
             updates: The clock of updates, (P, 1, 1, 2).
-            chunk: Rows that are looked at together.
+            chunk: Rows that are evaluated together.
         """
         config, critic = self.config, self.branching
         for start in range(0, rows.num_rows, chunk):
-            self._look(rows.part(start, min(chunk, rows.num_rows - start)))
+            self._evaluate(rows.part(start, min(chunk, rows.num_rows - start)))
         names = ("reward", "value", "next_value", "terminated", "truncated")
         trace, rest = [rows[name] for name in names], (self.gamma, self.gae_lambda)
         ops.gae(*trace, None, *rest, num_envs=self.num_envs, out=rows["plain"])
@@ -108,7 +108,7 @@ class Estimator:
         ops.copy(self.critic.value(rows["next_obs"]), out=rows["next_value"])
         if self.branching is not None and self.config.correct_mixture:
             self.probs(rows, "next_obs", "next_mask")
-            self._correct(self.branching, rows, "next_obs", "next_value")
+            self._add_expected_mixture(self.branching, rows, "next_obs", "next_value")
 
     def probs(self, rows: Rows, obs: str = "obs", mask: str = "mask") -> None:
         """How likely the policy is to choose each option of a branching critic."""
@@ -119,8 +119,8 @@ class Estimator:
             out=rows["probs"],
         )  # fmt: skip
 
-    def _look(self, rows: Rows) -> None:
-        """What policy and critic say of rows, each by itself."""
+    def _evaluate(self, rows: Rows) -> None:
+        """Values, probabilities and importance of each row by itself."""
         critic, config = self.branching, self.config
         self.next_values(rows)
         if config.kl_coef:
@@ -130,11 +130,11 @@ class Estimator:
             ops.copy(self.critic.value(rows["obs"]), out=rows["value"])
             return
         self.probs(rows)
-        ops.copy(self._matter(critic, rows, self.importance), out=rows["value"])
+        ops.copy(self._write_importance(critic, rows, self.importance), out=rows["value"])
         if config.correct_mixture:
-            self._correct(critic, rows, "obs", "value")
+            self._add_expected_mixture(critic, rows, "obs", "value")
 
-    def _matter(self, critic: BranchingCritic, rows: Rows, kind: Importance) -> Buffer:
+    def _write_importance(self, critic: BranchingCritic, rows: Rows, kind: Importance) -> Buffer:
         """Writes how much each head matters, and returns V."""
         table, bins = self.actor.table, critic.num_bins
         critic_options(rows["unit"], table=table, bins=bins, out=rows["option"])
@@ -156,13 +156,15 @@ class Estimator:
         self.actor.mode(rows["obs"], rows.get("mask"), [rows["raw"], rows["unit"]])
         self.probs(rows)
         kind: Importance = "range" if self.importance == "uniform" else self.importance
-        self._matter(self.branching, rows, kind)
+        self._write_importance(self.branching, rows, kind)
         late = self._scratch("late", 1, 2)
         late.longs.fill_(1)
         credit_weights(rows["importance"], late, None, span=1.0, floor=0.0, out=rows["weight"])
         return rows["weight"]
 
-    def _correct(self, critic: BranchingCritic, rows: Rows, obs: str, value: str) -> None:
+    def _add_expected_mixture(
+        self, critic: BranchingCritic, rows: Rows, obs: str, value: str
+    ) -> None:
         """Adds to V what a mixer adds on average, so that it is the value of the policy."""
         weights = critic.mixture_weights(rows[obs])
         if weights is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ratios_of(config: PPO, layout: Layout, *, joint: bool) -> Ratios:
-    """The ratios that the settings ask for; `joint`: what the factorization says if they do not."""
+    """The ratios that the settings ask for; `joint`: the factorization's default."""
     kind = ("joint" if joint else "per_head") if config.ratio == "auto" else config.ratio
     discrete, continuous = layout.num_discrete, layout.num_continuous
     groups = {

@@ -40,14 +40,14 @@ class Pathwise:
 class Counterfactual(Pathwise):
     """The gradient of what each discrete head may expect while the other heads are as drawn.
 
-    The critics are asked about every option of one head of each state. It is that of the expected
+    The critics evaluate every option of one head of each state. It is that of the expected
     value, on average over draws and states; numbers have theirs by way of the critics at the action
-    drawn. An option that puts numbers in use is also worth their entropy, which is part of the
+    drawn. An option that puts numbers in use also earns their entropy, which is part of the
     value that the critics learn. That of options in use has its gradient through the entropies.
 
     Args:
         critic: The twin critics of whole actions.
-        queries: What critics are asked.
+        queries: What critics evaluate.
     """
 
     critic: ActionCritic
@@ -110,13 +110,13 @@ class Counterfactual(Pathwise):
         if self._conditions is None or draw is None or draw.neg_log_prob is None:
             return None
         shape = self._queries.count, self._query_action.width
-        numbers, use, paid = (
-            self._scratch(name, *shape, gradient=False) for name in ("numbers", "use", "paid")
+        numbers, use, bonus = (
+            self._scratch(name, *shape, gradient=False) for name in ("numbers", "use", "bonus")
         )
         ops.ask(draw.neg_log_prob, queries=self._queries, substitute=False, out=numbers)
         ops.in_use(self._query_action, table=self._conditions, out=use)
-        ops.entropy_bonus(numbers, alpha, use, adds_up=False, out=paid)
-        return paid
+        ops.entropy_bonus(numbers, alpha, use, adds_up=False, out=bonus)
+        return bonus
 
 
 class StraightThrough(Pathwise):

@@ -1,8 +1,8 @@
 """The SAC learner. Read `gradient_step`: it is the paper, in order.
 
 The factorization says which heads an actor draws and which ones the critics choose, by a softmax of
-what options are worth. Each of the twins is valued under its own softmax, of which the smaller
-counts, and actions follow the first. So targets are a little more hopeful than those of a discrete
+options' values. Each of the twins is valued under its own softmax, of which the smaller
+counts, and actions follow the first. So targets are a little higher than those of a discrete
 SAC, whose twins are valued under one policy. With n-step returns the entropies of the steps between
 are left out.
 """
@@ -155,7 +155,7 @@ class SACLearner(OffPolicyLearner):
         ops.advance(self.updates)
 
     def _expected_bonus(self, alpha: Buffer) -> Buffer | None:
-        """What entropy is worth where it meets its target, (P, 1, 1 or B, G): it is not paid.
+        """The bonus of an entropy that meets its target, (P, 1, 1 or B, G): it is subtracted.
 
         A head that is seldom in use adds as little, unless it is a learner of its own. How seldom
         is a mean over the actions of the batch, which stands for every next state: right on

@@ -16,7 +16,7 @@ class ActionSampler:
     Args:
         actor: Draws the heads from `first` on; None where critics choose all.
         first: The first head of the actor.
-        independent: Whether each head is paid for its own entropy alone.
+        independent: Whether each head has a bonus for its own entropy alone.
         extra: Columns of noise in front of those that actions are drawn by.
     """
 
@@ -81,7 +81,7 @@ class ActionSampler:
 
     @property
     def bonus(self) -> Buffer | None:
-        """What the entropies of the actor's heads are worth, (P, 1, B, G)."""
+        """The bonus for the entropies of the actor's heads, (P, 1, B, G)."""
         return None if self.actor is None else self._bonus
 
     def write_bonus(self, alpha: Buffer, soft: Soft) -> None:
@@ -120,7 +120,7 @@ class ActionSampler:
     def entropies(self, soft: Soft) -> Buffer:
         """The entropies of all heads, weighted with how likely they are to be in use.
 
-        It comes after the way back: those of real numbers are weighted in their place.
+        Call it after the backward pass: those of real numbers are weighted in their place.
         """
         if soft.entropy is not None:
             ops.copy(soft.entropy, out=self.entropy.columns(0, self._first))

@@ -1,4 +1,4 @@
-"""How much entropy is worth: temperatures that are tuned until entropy meets its target."""
+"""Temperatures: weights of entropy that are tuned until entropy meets its target."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def mix(value: Buffer | None, advantage: Buffer, weights: Buffer, out: Buffer) -
 
 
 def mix_backward(value: Buffer | None, advantage: Buffer, weights: Buffer, out: Buffer) -> None:
-    """Its way back."""
+    """The backward of `mix`."""
     x, grid, sizes, units = _plan(advantage, weights)
     to_value = x if value is None else value.gradient
     backward[grid](
