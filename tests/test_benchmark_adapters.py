@@ -13,7 +13,11 @@ from benchmarks import adapters
 from headwise.envs.foreign import wrap
 
 
-@pytest.mark.parametrize("case", list(adapters.cases()), ids=str)
+@pytest.mark.parametrize(
+    "case",
+    list(adapters.cases()),
+    ids=lambda case: f"{case.name} {case.num_envs} {case.vectorization}",
+)
 def test_both_sides_step_as_many_environments(case):
     meters, close = adapters.meters_of(case)
     rates = [measure(0.02) for measure in meters]
