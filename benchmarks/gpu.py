@@ -15,8 +15,8 @@ from headwise.algorithms import algorithms
 from headwise.algorithms.base import ReplayPlan
 from headwise.algorithms.ppo.learner import PPOLearner
 from headwise.envs.make import make_vec
-from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.device import let_streams_run_apart
 from headwise.training.loop import Loop
 
@@ -48,8 +48,8 @@ def ready(cell: Cell, members: int) -> Loop:
     env = make_vec("HybridShoot", range(members), 16, view=cell.view)
     first = {} if cell.algorithm == "ppo" else {"warmup": 4096, "replay": 8192}
     config = algorithms.get(cell.algorithm)(hidden=(256, 256), **first, **cell.settings)
-    kind = factorizations.get(cell.factorization)()
-    loop = make_loop(env, config, kind, range(members), 10**7, "cuda")
+    plan = RunConfig.of(config, factorization=cell.factorization, total_timesteps=10**7)
+    loop = make_loop(env, plan, range(members), "cuda")
     loop.run(4096)
     return loop
 

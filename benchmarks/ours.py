@@ -19,6 +19,7 @@ from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
 from headwise.studies._decoupler_presets import decoupler_factorization, decoupler_ppo
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.products import set_products
 
 NUM_ENVS, VECTOR_STEPS, WARMUP = 16, 64, 10_000
@@ -41,7 +42,8 @@ def main() -> None:
         config = algorithms.get(algorithm)(**sizes, **json.loads(more))
         kind = factorizations.get(factorization)()
         chunk, first = VECTOR_STEPS * NUM_ENVS, WARMUP
-    loop = make_loop(env, config, kind, seeds, 10**7)
+    plan = RunConfig.of(config, factorization=kind, total_timesteps=10**7)
+    loop = make_loop(env, plan, seeds)
     loop.run(first)
 
     def step() -> None:

@@ -16,9 +16,9 @@ from benchmarks.results import renew, table
 from benchmarks.timing import Race, meter, race
 from headwise.algorithms.ppo import PPO
 from headwise.envs.make import make_vec
-from headwise.factorizations import factorizations
 from headwise.ops import Recorded
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.loop import Loop
 
 MEMBERS = 8
@@ -35,7 +35,8 @@ def loop_of(members: int, hidden: tuple[int, ...], rollout: int = ROLLOUT) -> Lo
     seeds = range(members)
     env = make_vec("ContextualDecoupler", seeds, SLOTS)
     config = PPO(hidden=hidden, lr=1e-3, rollout=rollout, minibatch=128, epochs=4)
-    return make_loop(env, config, factorizations.get("shared")(), seeds, 100 * rollout)
+    plan = RunConfig.of(config, factorization="shared", total_timesteps=100 * rollout)
+    return make_loop(env, plan, seeds)
 
 
 def one_update(loop: Loop) -> Callable[[], None]:

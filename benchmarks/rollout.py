@@ -11,8 +11,8 @@ from benchmarks.results import renew, table
 from benchmarks.timing import Meter, Race, meter, race
 from headwise.algorithms.ppo import PPO
 from headwise.envs.foreign import foreign_env
-from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.loop import Loop
 
 SLOTS = 8
@@ -25,7 +25,8 @@ def loop_of(env: str, members: int = 1, rollout: int = ROLLOUT) -> Loop:
     seeds = range(members)
     config = PPO(hidden=(64, 64), rollout=rollout, minibatch=64, epochs=10)
     made = foreign_env(env, seeds, SLOTS)
-    loop = make_loop(made, config, factorizations.get("shared")(), seeds, 10**8)
+    plan = RunConfig.of(config, factorization="shared", total_timesteps=10**8)
+    loop = make_loop(made, plan, seeds)
     loop.run(1)
     return loop
 

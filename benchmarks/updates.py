@@ -28,11 +28,11 @@ from benchmarks.timing import race
 from headwise.algorithms import algorithms
 from headwise.envs.foreign import wrap
 from headwise.envs.make import make_vec
-from headwise.factorizations import factorizations
 from headwise.ops import Buffer, Layer, Network, Recorded
 from headwise.ops.core import has_bf16
 from headwise.population.store import Adam
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.products import Products, products_as
 
 CHART = ROOT / "docs" / "assets" / "updates.svg"
@@ -165,8 +165,8 @@ class Update:
         else:
             env = make_vec("HybridShoot", seeds, 16, view=cell.view)
         config = algorithms.get(cell.algorithm)(**cell.settings)
-        kind = factorizations.get(cell.factorization)()
-        loop = make_loop(env, config, kind, seeds, 10**7)
+        plan = RunConfig.of(config, factorization=cell.factorization, total_timesteps=10**7)
+        loop = make_loop(env, plan, seeds)
         learner: Any = loop.algorithm
         self.learner = learner
         loop.run(2048 * (1 if cell.algorithm == "ppo" else 2))

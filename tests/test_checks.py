@@ -1,7 +1,7 @@
 """Settings and counts: NumPy's numbers are numbers, and what is refused says what would do."""
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 import pytest
@@ -165,7 +165,7 @@ def test_a_count_that_is_needed_may_not_be_none():
     with pytest.raises(ConfigError, match="episodes must be a count; got None"):
         agent.evaluate(None)
     with pytest.raises(ConfigError, match="num_envs must be a count; got None"):
-        replace(agent.plan, num_envs=None)
+        agent.config.replace(num_envs=None)
 
 
 def test_the_bounds_of_counts_and_seeds():
@@ -191,5 +191,5 @@ def test_an_agent_takes_numbers_of_numpy_wherever_it_takes_numbers():
     )
     agent.learn(np.int64(8), progress=False, log_every=np.int32(8))
     agent.evaluate(np.int64(2), seed=np.int64(1))
-    assert json.dumps(agent.plan.to_json())
+    assert json.dumps(agent.config.to_json())
     assert hw.StopOnReturn(np.float32(2), episodes=np.int64(5)) == hw.StopOnReturn(2.0, episodes=5)

@@ -57,13 +57,13 @@ for x in (mean, vdn):
     lost.append(top - x.predict(obs, other, None).tensor)
 assert torch.allclose(2 * lost[0], lost[1]) and (lost[0] > 0).all()
 
-for name, config in settings.items():
+for name, algorithm in settings.items():
     both = {}
     for chosen in ((0, 1, 2), (2, 0), (1,)):
-        rates = tuple((0.01, 0.02, 0.03)[s] for s in chosen) if name == "reinforce" else config.lr
-        import dataclasses
-        own = dataclasses.replace(config, lr=rates)
-        loop = make_loop(make_vec("probe/opposite", chosen, 16), own, Mean(), chosen, 512)
+        rates = tuple((0.01, 0.02, 0.03)[s] for s in chosen)
+        own = RunConfig.of(algorithm, factorization=Mean(), total_timesteps=512)
+        own = own.replace(lr=rates) if name == "reinforce" else own
+        loop = make_loop(make_vec("probe/opposite", chosen, 16), own, chosen)
         loop.run(512)
         for seed, row in zip(chosen, loop.algorithm.state_dict()["values"]):
             assert torch.equal(both.setdefault(seed, row), row), (name, seed, chosen)
@@ -80,7 +80,7 @@ with tempfile.TemporaryDirectory() as folder:
     again = hw.Agent.load(folder + "/x.zip")
 assert again.predict([1.0], deterministic=True) == agent.predict([1.0], deterministic=True)
 bonus = hw.Agent("reinforce", "probe/opposite", seeds=2, entropy_coef=(0.1, 0.2), hidden=(8,))
-assert bonus.member(1).plan.config.entropy_coef == 0.2  # it is known to be one for each member
+assert bonus.member(1).config.algorithm.entropy_coef == 0.2  # it is known to be one for each member
 mask = [[1, 0], [0, 1]]
 assert {tuple(map(int, agent.predict([1.0], False, mask))) for _ in range(20)} == {(0, 1)}
 """

@@ -18,7 +18,7 @@ def test_the_code_runs(tmp_path, monkeypatch, caplog):
     assert names["action"] in (0, 1)
     assert hw.Agent.load("pole.zip").loop.updates > 0
     assert "Nothing was learned" not in caplog.text
-    assert names["agent"].plan.config.minibatch == 64
+    assert names["agent"].config.algorithm.minibatch == 64
 
 
 def test_what_the_page_says_of_an_agent_is_there():

@@ -40,8 +40,8 @@ def test_an_agent_takes_its_settings_as_dataclasses():
     agent = hw.Agent(
         hw.PPO(lr=1e-3, hidden=(8,)), "HybridShoot", factorization=hw.VDN(), num_envs=1
     )
-    assert agent.plan.config.lr == 1e-3
-    assert agent.plan.factorization == hw.VDN()
+    assert agent.config.algorithm.lr == 1e-3
+    assert agent.config.factorization == hw.VDN()
 
 
 def test_a_study_is_made_of_public_names():

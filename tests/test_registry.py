@@ -44,7 +44,7 @@ def test_capital_letters_are_no_mistake(colours):
     assert colours.get("Green") == 3
     with pytest.raises(ConfigError, match="Did you mean"):  # one of two
         colours.get("GREEN")
-    assert Agent("PPO", "HybridShoot", factorization="VDN", hidden=(8,)).plan.title == "ppo vdn"
+    assert Agent("PPO", "HybridShoot", factorization="VDN", hidden=(8,)).config.title == "ppo vdn"
 
 
 @pytest.mark.parametrize(

@@ -115,12 +115,12 @@ def test_settings_go_to_whom_they_belong():
     agent = hw.Agent(
         "ppo", "HybridShoot", factorization="qplex", mixer_width=8, lr=(1e-3, 1e-4), seeds=2, **TINY
     )
-    assert agent.plan.factorization.mixer_width == 8
-    assert agent.plan.config.lr == (1e-3, 1e-4)
+    assert agent.config.factorization.mixer_width == 8
+    assert agent.config.algorithm.lr == (1e-3, 1e-4)
     same = hw.Agent(PPO(hidden=(16,)), "HybridShoot", factorization=VDN(), num_envs=2)
-    assert same.plan.config.hidden == (16,)
+    assert same.config.algorithm.hidden == (16,)
     changed = hw.Agent(PPO(hidden=(16,)), "HybridShoot", num_envs=2, lr=0.01)
-    assert changed.plan.config.lr == 0.01
+    assert changed.config.algorithm.lr == 0.01
 
 
 @pytest.mark.parametrize(

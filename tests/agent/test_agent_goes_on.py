@@ -37,7 +37,7 @@ def test_a_run_that_was_made_longer_and_stopped_is_finished(tmp_path):
     assert 200 <= again.steps < 300
     assert again.learn(progress=False).steps == 480
     assert again.learn(progress=False).steps == 480
-    assert (again.plan.total_steps, again.plan.target_steps) == (80, 480)
+    assert (again.config.total_timesteps, again.target_steps) == (80, 480)
     assert agent.learn(progress=False).steps == 480  # the one that was stopped, too
 
 
@@ -62,7 +62,7 @@ def test_a_call_that_is_refused_leaves_nothing_to_finish(tmp_path):
     with pytest.raises(hw.ConfigError, match="checkpoint_every without a checkpoint"):
         agent.learn(400, progress=False, checkpoint_every=40)
     assert agent.learn(progress=False).steps == 80
-    assert agent.plan.total_steps == 80  # what schedules are laid out for
+    assert agent.config.total_timesteps == 80  # what schedules are laid out for
 
 
 # --- masks ----------------------------------------------------------------------------------------

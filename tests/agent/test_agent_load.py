@@ -174,7 +174,7 @@ def test_on_to_one_real_robot(algo, tmp_path, caplog):
     trained = saved(tmp_path / "x.zip", Robot, algo, **settings)
     robot = Robot(length=7)
     agent = hw.Agent.load(tmp_path / "x.zip", env=robot)
-    assert (agent.plan.num_envs, agent.steps) == (1, 80)
+    assert (agent.config.num_envs, agent.steps) == (1, 80)
     if algo == "dqn":
         assert int(agent.loop.memory.state_dict()["count"].sum()) == 80
         assert caplog.text == ""
@@ -208,13 +208,13 @@ def test_vector_environments_bring_their_slots(tmp_path):
     saved(tmp_path / "x.zip", Robot, "dqn", n_step=3)
     vector = gym.vector.SyncVectorEnv([Robot] * 3)
     agent = hw.Agent.load(tmp_path / "x.zip", env=vector).learn(30, progress=False)
-    assert (agent.plan.num_envs, agent.steps) == (3, 110)
+    assert (agent.config.num_envs, agent.steps) == (3, 110)
     vector = gym.vector.SyncVectorEnv([Robot] * 2)
     vector.metadata = {}
     told = {"autoreset": "next_step"}
     hw.Agent("ppo", vector, env_settings=told, hidden=(8,)).save(tmp_path / "y.zip")
-    assert hw.Agent.load(tmp_path / "y.zip", env=vector).plan.num_envs == 2
-    assert hw.Agent.load(tmp_path / "y.zip", env=Robot()).plan.num_envs == 1
+    assert hw.Agent.load(tmp_path / "y.zip", env=vector).config.num_envs == 2
+    assert hw.Agent.load(tmp_path / "y.zip", env=Robot()).config.num_envs == 1
 
 
 def test_exact_resuming_needs_the_same_slots(tmp_path):
@@ -238,7 +238,7 @@ def test_settings_can_be_others_to_fine_tune(algo, tmp_path):
     trained = hw.Agent(algo, Robot, **(PPO if algo == "ppo" else DQN)).learn(80, progress=False)
     trained.save(tmp_path / "x.zip")
     tuned = hw.Agent.load(tmp_path / "x.zip", env=Robot, lr=1e-7)
-    assert tuned.plan.config.lr == 1e-7
+    assert tuned.config.algorithm.lr == 1e-7
     ours, theirs = (a.loop.algorithm.state_dict() for a in (trained, tuned))
     rates = {name for name in theirs if name.endswith("learning_rate")}
     optimizers = tuned.loop.algorithm.optimizers.values()
@@ -247,8 +247,8 @@ def test_settings_can_be_others_to_fine_tune(algo, tmp_path):
     for name in ours.keys() - rates:
         assert torch.equal(ours[name], theirs[name]), name
     tuned.save(tmp_path / "y.zip")
-    assert hw.Agent.load(tmp_path / "y.zip").plan.config.lr == 1e-7
-    assert hw.Agent.load(tmp_path / "x.zip").plan.config.lr == trained.plan.config.lr
+    assert hw.Agent.load(tmp_path / "y.zip").config.algorithm.lr == 1e-7
+    assert hw.Agent.load(tmp_path / "x.zip").config.algorithm.lr == trained.config.algorithm.lr
 
 
 @pytest.mark.parametrize("before", [0.0, 0.5])

@@ -45,8 +45,8 @@ def test_measuring_changes_nothing_that_is_learned(algo, measured, caplog):
     assert caplog.messages == ["device cpu: twice as fast, say"]
     assert len(measured) == 2
     assert min(measured) > 0.0
-    assert chosen.plan.device == "cpu"
-    assert chosen.plan.config == hw.Agent(algo, "HybridShoot", **settings).plan.config
+    assert chosen.device == "cpu"
+    assert chosen.config.algorithm == hw.Agent(algo, "HybridShoot", **settings).config.algorithm
     told = hw.Agent(algo, "HybridShoot", device="cpu", **settings)
     for agent in (chosen, told):
         agent.learn(64, progress=False)
@@ -62,7 +62,7 @@ def test_without_cuda_nothing_is_measured_or_said(monkeypatch, caplog, tmp_path)
         agent.save(tmp_path / "agent.zip")
         loaded = hw.Agent.load(tmp_path / "agent.zip", device="auto")
     assert caplog.messages == []
-    assert loaded.plan.device == "cpu"
+    assert loaded.device == "cpu"
     assert states_equal(agent, loaded)
 
 
@@ -80,7 +80,7 @@ def test_an_environment_that_is_the_only_one_is_not_stepped(monkeypatch, caplog)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with caplog.at_level(logging.INFO, "headwise.device"):
         agent = hw.Agent("dqn", Alone(), device="auto", hidden=(8,))
-    assert agent.plan.device == "cpu"
+    assert agent.device == "cpu"
     assert caplog.messages == ["device cpu: there is no second environment to measure with"]
 
 

@@ -109,7 +109,7 @@ def test_two_members_may_share_a_seed_if_a_setting_tells_them_apart(tmp_path):
     assert labels == {"0-member0", "0-member1", "1-member2", "1-member3"}
     assert '"member": 3' in (tmp_path / "x.jsonl").read_text()
     agent.save(tmp_path / "x.zip")
-    assert hw.Agent.load(tmp_path / "x.zip", Desk).plan.config.lr == rates
+    assert hw.Agent.load(tmp_path / "x.zip", Desk).config.algorithm.lr == rates
     for twins in ({}, {"lr": 1e-3}, {"lr": (1e-3, 1e-3, 1e-3, 1e-4)}):
         with pytest.raises(hw.ConfigError, match=r"a seed is given twice; got \[0.*they differ"):
             made(seeds=[0, 0, 1, 1], **twins)

@@ -8,8 +8,8 @@ import torch
 from robots import DQN, PPO, Masked, Robot
 
 import headwise as hw
+from headwise.agent import agent as room
 from headwise.agent import storage
-from headwise.agent.plan import Plan
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import Task
 from headwise.factorizations import factorizations
@@ -47,7 +47,7 @@ def refused(path, info, tensors, words, monkeypatch):
     write_checkpoint(path, storage.Checkpoint(info, tensors))
     before = peak()
     with monkeypatch.context() as patch:
-        patch.setattr(Plan, "loop", lambda *_: pytest.fail("a learner was built"))
+        patch.setattr(room, "make_loop", lambda *_, **__: pytest.fail("a learner was built"))
         with pytest.raises(hw.CheckpointError, match=words):
             hw.Agent.load(path, env=Robot)
     assert peak() - before < 100e6

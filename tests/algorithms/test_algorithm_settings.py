@@ -14,8 +14,8 @@ from headwise.algorithms.dqn import DQN
 from headwise.algorithms.ppo import PPO
 from headwise.algorithms.sac import SAC
 from headwise.envs.native.vec_env import NativeVecEnv
-from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 
 def fields_of(kind, wanted):
@@ -102,6 +102,7 @@ def test_a_misspelt_setting_gets_a_suggestion():
 def test_one_ratio_for_all_ranges_goes_with_every_critic(factorization):
     env = NativeVecEnv("HybridShoot", (0, 1), 4, view="continuous")
     config = PPO(hidden=(8,), rollout=32, minibatch=16, epochs=1, ratio="ranges_joint")
-    loop = make_loop(env, config, factorizations.get(factorization)(), (0, 1), 64)
+    plan = RunConfig.of(config, factorization=factorization, total_timesteps=64)
+    loop = make_loop(env, plan, (0, 1))
     loop.run(64)
     assert torch.isfinite(loop.metrics["train/policy_gradient_loss"]).all()

@@ -10,9 +10,9 @@ from headwise.algorithms.ppo import PPO
 from headwise.algorithms.ppo.buffers import Rows
 from headwise.algorithms.ppo.offline import OfflineRows
 from headwise.envs.probes import probes
-from headwise.factorizations import factorizations
 from headwise.population import Keys
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 NAMES = ("obs", "raw", "unit", "option", "reward", "next_obs", "terminated", "valid")
 
@@ -80,7 +80,8 @@ def loop_of(steps, offline_rows=300, factorization="vdn", **more):
     settings = {"hidden": (16,), "rollout": 64, "minibatch": 32, "epochs": 2} | more
     config = PPO(offline_rows=offline_rows, **settings)
     env = probes.get("agree-context")((0, 1), 16)
-    return make_loop(env, config, factorizations.get(factorization)(), (0, 1), steps)
+    plan = RunConfig.of(config, factorization=factorization, total_timesteps=steps)
+    return make_loop(env, plan, (0, 1))
 
 
 @pytest.mark.parametrize("factorization", ["vdn", "qplex"])

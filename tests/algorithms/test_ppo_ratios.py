@@ -7,9 +7,9 @@ from learners import DISCRETE, HYBRID, make_learner
 from headwise.algorithms.ppo import PPO
 from headwise.algorithms.ppo.ratios import ratios_of
 from headwise.envs.native.vec_env import NativeVecEnv
-from headwise.factorizations import factorizations
 from headwise.heads.layout import Layout
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.report import metric_columns
 
 
@@ -44,7 +44,8 @@ def test_ranges_with_one_ratio_report_as_many_numbers_as_there_are_heads():
 def test_metrics_of_heads_are_as_many_as_heads_where_ranges_have_one_ratio(factorization, view):
     env = NativeVecEnv("CoopPush", (0, 1), 4, view=view)
     config = PPO(ratio="ranges_joint", rollout=16, minibatch=8, epochs=1, hidden=(8,))
-    loop = make_loop(env, config, factorizations.get(factorization)(), (0, 1), 16)
+    plan = RunConfig.of(config, factorization=factorization, total_timesteps=16)
+    loop = make_loop(env, plan, (0, 1))
     loop.run(16)
     for name, x in loop.metrics.items():
         assert x.shape == ((2, env.spec.num_heads) if name.startswith("heads/") else (2,)), name

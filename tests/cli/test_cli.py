@@ -41,7 +41,7 @@ def test_train_leaves_a_checkpoint_and_numbers(run):
     agent = hw.Agent.load(run / "checkpoint.zip")
     assert agent.steps == 64
     assert agent.seeds == (0, 1)
-    assert agent.plan.factorization.name == "vdn"
+    assert agent.config.factorization.name == "vdn"
     assert agent.face.spec.num_ranges == 2
     assert "rollout/ep_rew_mean" in (run / "metrics.csv").read_text()
     assert json.loads((run / "metrics.jsonl").read_text().splitlines()[0])["step"] == 64

@@ -13,6 +13,7 @@ from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.factorizations import factorizations
 from headwise.factorizations.base import offers
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.loop import Loop
 
 VIEWS = ("discrete", "hybrid", "continuous")
@@ -30,7 +31,9 @@ def loop_for(
     """A small run."""
     env = NativeVecEnv("HybridShoot", seeds, 4, view=view)
     config = algorithms.get(algorithm).small(**settings)
-    return make_loop(env, config, factorizations.get(factorization).small(), seeds, steps)
+    small = factorizations.get(factorization).small()
+    plan = RunConfig.of(config, factorization=small, total_timesteps=steps)
+    return make_loop(env, plan, seeds)
 
 
 def accepted(algorithm: str, factorization: str, view: str) -> bool:

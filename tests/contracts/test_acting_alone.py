@@ -66,12 +66,14 @@ def test_observations_are_normalised_by_the_own_past_of_whoever_acts():
     from headwise.envs.native.vec_env import NativeVecEnv
     from headwise.factorizations import factorizations
     from headwise.training.build import make_loop
+    from headwise.training.config import RunConfig
 
     env = NativeVecEnv("HybridShoot", SEEDS, 4, view="hybrid")
-    loop = make_loop(
-        env, algorithms.get("ppo").small(), factorizations.get("shared").small(), SEEDS, STEPS,
-        normalise_obs=True,
+    plan = RunConfig.of(
+        algorithms.get("ppo").small(), factorization=factorizations.get("shared").small(),
+        total_timesteps=STEPS, normalise_obs=True,
     )  # fmt: skip
+    loop = make_loop(env, plan, SEEDS)
     loop.run(STEPS)
     means = loop.normaliser.obs_mean
     assert not torch.equal(means[0], means[1])

@@ -7,11 +7,10 @@ import pytest
 import torch
 from foreign_toys import Counter, Masked, Nested, Relay, true_mask
 
-from headwise.algorithms import algorithms
-from headwise.algorithms.base import config_from
 from headwise.envs.foreign import foreign_env
 from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 SETTINGS = {
     "ppo": {"rollout": 32, "minibatch": 16, "epochs": 2},
@@ -21,11 +20,9 @@ SETTINGS = {
 
 
 def loop_for(env, algorithm, factorization="shared", **settings):
-    config = config_from(
-        algorithms.get(algorithm), {"hidden": (16,), "lr": 0.01, **SETTINGS[algorithm]}
-    )
-    seeds = range(env.num_members)
-    return make_loop(env, config, factorizations.get(factorization)(), seeds, 200, **settings)
+    settings = {"hidden": (16,), "lr": 0.01, **SETTINGS[algorithm], **settings}
+    config = RunConfig.of(algorithm, factorization=factorization, total_timesteps=200, **settings)
+    return make_loop(env, config, range(env.num_members))
 
 
 # A joint action lists options; beside numbers it is refused unless they are cut into bins (dqn).

@@ -14,8 +14,8 @@ from benchmarks.gpu import bundle, parts
 
 from headwise.algorithms import algorithms
 from headwise.envs.make import make_vec
-from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 need_gpu()
 
@@ -37,8 +37,8 @@ def test_without_a_kernel(contest, cell):
             env = make_vec("HybridShoot", (3, 7), 8, view=cell.view, num_threads=1)
             settings = {"hidden": (32, 32), **SMALL[cell.algorithm], **cell.settings}
             config = algorithms.get(cell.algorithm)(**settings)
-            kind = factorizations.get(cell.factorization)()
-            loop = make_loop(env, config, kind, (3, 7), 4000, GPU)
+            plan = RunConfig.of(config, factorization=cell.factorization, total_timesteps=4000)
+            loop = make_loop(env, plan, (3, 7), GPU)
             loop.run(400)
         assert loop.updates
         assert parts(loop) == (8 if cell.algorithm == "ppo" else bundle(loop))

@@ -11,9 +11,9 @@ from headwise import Agent
 from headwise.algorithms import algorithms
 from headwise.envs.foreign import foreign_env
 from headwise.envs.make import make_vec
-from headwise.factorizations import factorizations
 from headwise.ops.program import Graphs
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 need_gpu()
 
@@ -61,7 +61,8 @@ CELLS = [
 def loop_on(device, algorithm, name, view, seeds=SEEDS, **more):
     env = make_vec("HybridShoot", seeds, 8, view=view, num_threads=1)
     config = algorithms.get(algorithm)(hidden=(32, 32), **SETTINGS[algorithm])
-    return make_loop(env, config, factorizations.get(name)(), seeds, 4000, device, **more)
+    plan = RunConfig.of(config, factorization=name, total_timesteps=4000, **more)
+    return make_loop(env, plan, seeds, device)
 
 
 def learned(loop):
@@ -175,7 +176,8 @@ def test_masks_that_come_late_are_heeded(algorithm):
     """What was captured before the first mask is captured anew; the environment would raise."""
     env = foreign_env(LateMask, SEEDS, 8)
     config = algorithms.get(algorithm)(hidden=(32, 32), **SETTINGS[algorithm])
-    loop = make_loop(env, config, factorizations.get("shared")(), SEEDS, 4000, GPU)
+    plan = RunConfig.of(config, factorization="shared", total_timesteps=4000)
+    loop = make_loop(env, plan, SEEDS, GPU)
     loop.run(152)  # 19 steps of each slot: graphs are in use
     assert loop.legal is None
     loop.run(1600)

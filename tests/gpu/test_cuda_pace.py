@@ -38,10 +38,10 @@ def test_an_agent_takes_the_faster_device_and_trains_there(caplog, tmp_path):
     settings = {"hidden": (32, 32), "seeds": 2, "warmup": 64, "replay": 2000}
     with caplog.at_level(logging.INFO, "headwise.device"):
         agent = hw.Agent("dqn", "HybridShoot", device="auto", **settings)
-    assert caplog.messages[0].startswith(f"device {agent.plan.device}: ")
+    assert caplog.messages[0].startswith(f"device {agent.device}: ")
     assert "failed" not in caplog.messages[0]
     agent.learn(400, progress=False)
-    assert agent.loop.keys.device.type == agent.plan.device
+    assert agent.loop.keys.device.type == agent.device
     agent.save(tmp_path / "agent.zip")
     assert hw.Agent.load(tmp_path / "agent.zip", device="auto").steps == 400
 

@@ -10,9 +10,9 @@ import torch
 
 from headwise.algorithms.dqn import DQN
 from headwise.envs.make import make_vec
-from headwise.factorizations import factorizations
 from headwise.ops import Buffer
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 GAMMA = 0.6
 OPTIONS = 3
@@ -33,7 +33,8 @@ def test_joint_dqn_finds_the_exact_values():
         warmup=500, epsilon_start=1.0, epsilon=1.0,
     )  # fmt: skip
     steps = 10_000
-    loop = make_loop(env, config, factorizations.get("joint")(), SEEDS, steps)
+    plan = RunConfig.of(config, factorization="joint", total_timesteps=steps)
+    loop = make_loop(env, plan, SEEDS)
     loop.run(steps)
 
     found, exact, best = [], [], []

@@ -14,6 +14,7 @@ from headwise.factorizations.base import offers
 from headwise.ops import Buffer
 from headwise.population import Keys, Stream
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 SEEDS = (0, 1, 2)
 GAMMA = 0.8
@@ -94,7 +95,8 @@ def trained(algorithm, factorization, probe, **more):
     config = algorithms.get(algorithm)(**settings)
     kind = factorizations.get(factorization)
     small = kind(mixer_width=16) if factorization == "qplex" else kind()
-    loop = make_loop(env, config, small, SEEDS, steps)
+    plan = RunConfig.of(config, factorization=small, total_timesteps=steps)
+    loop = make_loop(env, plan, SEEDS)
     loop.run(steps)
     return loop
 

@@ -9,6 +9,7 @@ import torch
 from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.studies._decoupler_presets import decoupler_factorization, decoupler_ppo
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 CELLS = [("shared", "uniform"), *itertools.product(("vdn", "qplex"), ("uniform", "range", "grad"))]
 
@@ -64,7 +65,8 @@ def test_every_cell_runs(preset, factorization, estimator):
     )
     env = NativeVecEnv("ContextualDecoupler", (0, 1), 4)
     kind = decoupler_factorization(preset, factorization)
-    loop = make_loop(env, config, kind, (0, 1), 256)
+    plan = RunConfig.of(config, factorization=kind, total_timesteps=256)
+    loop = make_loop(env, plan, (0, 1))
     loop.run(128)
     assert loop.updates == 2
     assert all(torch.isfinite(x).all() for x in loop.metrics.values())

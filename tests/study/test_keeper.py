@@ -72,7 +72,7 @@ def test_a_checkpoint_is_the_member_that_was_trained(tmp_path, loops, algorithm,
     acted = []
     for member, run in enumerate(pack.runs):
         agent = Agent.load(store.checkpoint(run.id))
-        assert (agent.seeds, agent.plan.config.lr) == ((run.seed,), run.settings["lr"])
+        assert (agent.seeds, agent.config.algorithm.lr) == ((run.seed,), run.settings["lr"])
         assert f"steps=0 after {run.steps:,};" in repr(agent)
         units = Player(loop).act_alone(ROWS, member)
         expected = agent.face.act(units, batched=True)

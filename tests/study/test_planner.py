@@ -28,9 +28,9 @@ def test_per_member_settings_train_together_with_their_own_values():
     study = tiny_study(seeds=2, cells=[tiny_cell(lr=0.1), tiny_cell(lr=0.2), tiny_cell(tau=0.5)])
     first, second = pack_runs(study.runs())
     assert sizes([first, second]) == [4, 2]  # tau is shared by a population, lr is not
-    assert first.settings()["lr"] == (0.1, 0.1, 0.2, 0.2)
-    assert first.settings()["gamma"] == 0.99
-    assert second.settings()["lr"] == 5e-4
+    assert first.config().algorithm.lr == (0.1, 0.1, 0.2, 0.2)
+    assert first.config().algorithm.gamma == 0.99
+    assert second.config().algorithm.lr == 5e-4
 
 
 def test_a_setting_that_is_missing_cannot_vary():
@@ -47,10 +47,10 @@ def test_a_member_that_lacks_an_added_setting_has_it_as_before(monkeypatch):
     cells = [tiny_cell(), tiny_cell(noise=0.5)]
     for both in (cells, cells[::-1]):
         (pack,) = pack_runs(tiny_study(cells=both, seeds=1).runs())
-        assert pack.settings()["noise"] == ((0.0, 0.5) if both is cells else (0.5, 0.0))
+        assert pack.config().algorithm.noise == ((0.0, 0.5) if both is cells else (0.5, 0.0))
     for dueling in (True, False):
         (pack,) = pack_runs(tiny_study(cells=[tiny_cell(dueling=dueling)], seeds=1).runs())
-        assert pack.settings()["dueling"] is dueling
+        assert pack.config().algorithm.dueling is dueling
 
 
 def test_packs_are_even_and_no_larger_than_allowed():

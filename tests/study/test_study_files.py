@@ -100,13 +100,13 @@ def test_joint_options_runs_and_is_called_by_its_numbers_of_options(tmp_path):
 def test_lambdas_of_a_critic_train_together():
     packs = pack_runs(load_study("lambda_sweep").runs(), max_members=40)
     assert [len(pack.runs) for pack in packs] == [40] * 4
-    assert set(packs[0].settings()["gae_lambda"]) == {0.0, 0.5, 0.9, 0.95, 1.0}
+    assert set(packs[0].config().algorithm.gae_lambda) == {0.0, 0.5, 0.9, 0.95, 1.0}
 
 
 def test_target_entropies_of_a_cell_train_together():
     packs = pack_runs(load_study("target_entropy").runs())
     assert [len(pack.runs) for pack in packs] == [9] * 15
-    assert set(packs[0].settings()["target_entropy"]) == {0.5, 0.2, 0.1}
+    assert set(packs[0].config().algorithm.target_entropy) == {0.5, 0.2, 0.1}
 
 
 @pytest.mark.parametrize("settings", [{}, {"activation": "tanh"}, {"target_entropy_end": 0.2}])

@@ -22,6 +22,7 @@ from headwise.spaces import ActionSpec, Choice, Range
 from headwise.training import compiled_ticks as module
 from headwise.training.binning import Binning
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 
 CASES = {
     "cart pole": ("headwise/CartPole-v1", "shared", {}, {}),
@@ -43,7 +44,8 @@ def loop_of(case="hybrid", seeds=(0, 1), algo="ppo", **more):
     name, kind, settings, env = CASES[case]
     config = algorithms.get(algo).small(**SETTINGS[algo] | settings | more)
     env = make_vec(name, seeds, SLOTS, **env)
-    return make_loop(env, config, factorizations.get(kind).small(), seeds, 1000)
+    small = factorizations.get(kind).small()
+    return make_loop(env, RunConfig.of(config, factorization=small, total_timesteps=1000), seeds)
 
 
 def by_ticks(loop, env_steps):

@@ -118,7 +118,7 @@ def test_the_only_environment_there_is_plays_the_same_episodes_at_every_call(mak
     assert not np.array_equal(first.returns, other.returns)
     agent.learn(40, progress=False)
     np.testing.assert_array_equal(first.returns, agent.evaluate(20).returns)
-    by_name = hw.Agent("ppo", Countdown, hidden=(8,), rollout=16, num_envs=agent.plan.num_envs)
+    by_name = hw.Agent("ppo", Countdown, hidden=(8,), rollout=16, num_envs=agent.config.num_envs)
     np.testing.assert_array_equal(first.returns, by_name.evaluate(20).returns)
     agent.member(0).evaluate(20)  # in the same environment
 

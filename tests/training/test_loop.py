@@ -12,8 +12,8 @@ from small_agents import SETTINGS, Countdown, small_agent, states_equal
 import headwise as hw
 from headwise.algorithms import algorithms
 from headwise.envs.types import StepBatch, VecEnv
-from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.evaluate import evaluate_loop
 
 
@@ -74,7 +74,8 @@ class Counts(VecEnv):
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
 def test_a_vector_environment_without_masks_need_not_speak_of_them(algo):
     config = algorithms.get(algo)(hidden=(8,), lr=0.02, **SETTINGS[algo])
-    loop = make_loop(Counts(), config, factorizations.get("shared")(), (0, 1), 1200)
+    plan = RunConfig.of(config, factorization="shared", total_timesteps=1200)
+    loop = make_loop(Counts(), plan, (0, 1))
     loop.run(1200)
     assert loop.legal is None
     assert evaluate_loop(loop, Counts(), 3).returns.tolist() == [[3.0] * 3] * 2

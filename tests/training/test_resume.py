@@ -107,7 +107,7 @@ def test_learning_again_goes_on(tmp_path):
     twice = small_agent("ppo").learn(200, progress=False)
     twice.learn(200, progress=False)
     assert twice.steps == 400
-    assert twice.plan.total_steps == 200  # what schedules were laid out for
+    assert twice.config.total_timesteps == 200  # what schedules were laid out for
     assert twice.learn(progress=False).steps == 400  # nothing is left to finish
 
 

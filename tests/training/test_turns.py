@@ -9,8 +9,8 @@ import pytest
 
 from headwise.algorithms import algorithms
 from headwise.envs.make import make_vec
-from headwise.factorizations import factorizations
 from headwise.training.build import make_loop
+from headwise.training.config import RunConfig
 from headwise.training.loop import SLOW
 from headwise.training.turns import Turns, one_round
 
@@ -83,7 +83,8 @@ def test_an_error_ends_one_training_alone():
 def made(seed):
     config = algorithms.get("dqn")(hidden=(16, 16), warmup=64, replay=500, batch_size=16)
     env = make_vec("HybridShoot", (seed,), 4, num_threads=1)
-    return make_loop(env, config, factorizations.get("vdn")(), (seed,), 400)
+    plan = RunConfig.of(config, factorization="vdn", total_timesteps=400)
+    return make_loop(env, plan, (seed,))
 
 
 class Sluggish:

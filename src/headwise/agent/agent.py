@@ -16,8 +16,8 @@ from headwise.agent.importance import head_importance
 from headwise.agent.late_env import closed
 from headwise.agent.learning import check_ready, train
 from headwise.agent.loading import lent, load_changed, load_with_env, placed
+from headwise.agent.members import AT_AGENT, HISTORY, as_device, as_seeds, begun_for, checked_member
 from headwise.agent.place import chosen_device
-from headwise.agent.plan import Plan, checked_member
 from headwise.agent.scheduled import EPISODES, scheduled
 from headwise.agent.ship import export_member
 from headwise.agent.stage import stage
@@ -28,7 +28,9 @@ from headwise.algorithms import AlgorithmConfig
 from headwise.envs.types import VecEnv
 from headwise.factorizations import Factorization
 from headwise.registry import known_keywords
+from headwise.training.build import make_loop
 from headwise.training.callbacks import Callback
+from headwise.training.config import RunConfig, shown
 from headwise.training.device import AUTO
 from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop
 from headwise.training.loop import Loop
@@ -51,14 +53,12 @@ class Agent:
         factorization: How the joint action is built from heads, by name or as a dataclass.
         seeds: How many members to train (their seeds are 0, 1, ...), or the seed of each.
         num_envs: Environment slots of each member; None is 16, or what a vector env has.
-        view: How the action is seen: "discrete", "hybrid", "continuous"; None as it is.
-        env_settings: Settings of the environment.
-        normalise_obs: Bring observations to mean 0 and deviation 1, by each member's own past.
-        normalise_reward: Scale rewards by the deviation of each member's discounted return.
         device: Where learners live: "cpu", "cuda"; "auto" measures which is faster.
-        **settings: Settings of the algorithm or the factorization.
+        **settings: Those of the algorithm, the factorization, the environment (`view`,
+            `env_settings`) and its normalization (`normalise_obs`), all of a `RunConfig`.
     """
 
+    @shown
     def __init__(
         self,
         algo: str | AlgorithmConfig,
@@ -67,41 +67,36 @@ class Agent:
         factorization: str | Factorization = "shared",
         seeds: int | Sequence[int] = 1,
         num_envs: int | None = None,
-        view: str | None = None,
-        env_settings: Mapping[str, Any] | None = None,
-        normalise_obs: bool = False,
-        normalise_reward: bool = False,
         device: str = "cpu",
         **settings: Any,
     ) -> None:
-        plan = Plan.of(
-            algo,
-            factorization,
-            seeds,
-            settings,
-            num_envs=16 if num_envs is None else num_envs,
-            normalise_obs=normalise_obs,
-            normalise_reward=normalise_reward,
-            device="cpu" if device == AUTO else device,
-        )
-        world = World(env, {} if env_settings is None else env_settings, view)
-        vec = world.vec(plan.seeds, num_envs)
-        plan = replace(plan, num_envs=vec.num_slots)
+        slots = 16 if num_envs is None else num_envs
+        settings |= {"factorization": factorization, "num_envs": slots}
+        config = RunConfig.of(algo, None, AT_AGENT, **settings)
+        members, place = as_seeds(seeds), as_device("cpu" if device == AUTO else device)
+        config.check_members(members)
+        world = World(env, config.environment.env_settings, config.environment.view)
+        vec = world.vec(members, num_envs)
+        config = config.replace(num_envs=vec.num_slots)
         if device == AUTO:
-            plan = replace(plan, device=chosen_device(plan, world))
-        self._begin(Parts(plan, world.face(vec), world, {}), vec)
+            place = chosen_device(config, members, world)
+        self._begin(Parts(config, members, place, world.face(vec), world, {}), vec)
         self._has_room = check_ready(self._loop)
 
     def _begin(self, parts: Parts, env: VecEnv) -> None:
-        self.plan, self.face, self.world = parts.plan, parts.face, parts.world
-        self._env = env
+        self.face, self.world, self._env = parts.face, parts.world, env
+        self.config = replace(parts.config, environment=parts.world.config)
+        self.target_steps = parts.target_steps
         self._gives_masks, self._steps_before = parts.gives_masks, parts.steps_before
         self._scores: FloatArray | None = None  # of the last evaluation
         if (scores := parts.state.get("scores")) is not None:
             self._scores = scores["scores"].cpu().numpy()
         self._acting = Acting()
         self._was_loaded = self._has_learned = self._has_room = False
-        self._loop: Loop = self.plan.loop(self._env)
+        self._loop: Loop = self._new_loop(parts.seeds, parts.device)
+
+    def _new_loop(self, seeds: tuple[int, ...], device: str) -> Loop:
+        return make_loop(self._env, self.config, seeds, device, keep_episodes=HISTORY)
 
     # --- what it is -----------------------------------------------------------------------------
 
@@ -113,7 +108,12 @@ class Agent:
     @property
     def seeds(self) -> tuple[int, ...]:
         """The members' seeds."""
-        return self.plan.seeds
+        return self._loop.keys.seeds
+
+    @property
+    def device(self) -> str:
+        """Where the learners live."""
+        return str(self._loop.keys.device)
 
     @property
     def steps(self) -> int:
@@ -136,11 +136,11 @@ class Agent:
         return self._gives_masks or by_name or self._loop.legal is not None
 
     def __repr__(self) -> str:
-        plan = self.plan
+        config = self.config
         before = f" after {self._steps_before:,}" if self._steps_before else ""
         return (
-            f"Agent({plan.config.name!r}, factorization={plan.factorization.name!r}, "
-            f"seeds={list(plan.seeds)}, steps={self.steps:,}{before}; {self.face.spec})"
+            f"Agent({config.algorithm.name!r}, factorization={config.factorization.name!r}, "
+            f"seeds={list(self.seeds)}, steps={self.steps:,}{before}; {self.face.spec})"
         )
 
     # --- learning -------------------------------------------------------------------------------
@@ -184,7 +184,8 @@ class Agent:
         checkpoint_every = checks.optional_steps("checkpoint_every", checkpoint_every)
         log_every = checks.optional_steps("log_every", log_every)
         eval_every = checks.optional_steps("eval_every", eval_every)
-        before, target = (self.plan, self.steps), self._target(steps)
+        before = self.config, self.target_steps, self.steps
+        target = self._target(steps)
         self._scores = None if eval_every is None else self._scores  # they are of the past
         new, told = self.steps == 0 and not self._was_loaded, (self._note, self.save)
         try:
@@ -195,7 +196,7 @@ class Agent:
                 load=self.world.load_call(str(checkpoint)),
                 is_new=new,
                 tell=steps is not None and not self._has_learned,
-                title=self.plan.title,
+                title=self.config.title,
                 progress=progress,
                 callbacks=callbacks,
                 sinks=sinks,
@@ -207,8 +208,8 @@ class Agent:
                 ),
             )
         except Exception:
-            if self.steps == before[1]:  # it was refused, so that nothing is to be finished
-                self.plan = before[0]
+            if self.steps == before[-1]:  # it was refused, so that nothing is to be finished
+                self.config, self.target_steps, _ = before
             raise
         self._has_learned = True
         return self
@@ -216,15 +217,15 @@ class Agent:
     def _target(self, steps: int | None) -> int:
         """The steps to reach, and the learner laid out for them if nothing has happened yet."""
         if steps is None:
-            return self.plan.begun_for()
+            return begun_for(self.target_steps)
         more = checks.checked_steps("steps", steps)
-        if self.plan.total_steps is None:
-            self.plan = replace(self.plan, total_steps=more)
+        if self.config.total_timesteps is None:
+            self.config = self.config.replace(total_timesteps=more)
             learned = self._loop.state_dict()  # a member on its own knows something already
-            self._loop = self.plan.loop(self._env)
+            self._loop = self._new_loop(self.seeds, self.device)
             load_state(self._loop, learned, learner_only=True)
-        self.plan = replace(self.plan, target_steps=self.steps + more)
-        return self.steps + more
+        self.target_steps = self.steps + more
+        return self.target_steps
 
     # --- acting ---------------------------------------------------------------------------------
 
@@ -308,15 +309,16 @@ class Agent:
             member: Its number.
             env: Where it is to learn and to be evaluated, if not where all were trained.
         """
-        plan = self.plan.of_member(checked_member(member, len(self.seeds)))
+        seeds = (self.seeds[checked_member(member, len(self.seeds))],)
+        config = self.config.for_member(member).replace(total_timesteps=None)
         world, face, before = self.world.handed(env), self.face, self._steps_before + self.steps
-        vec: VecEnv = lent(plan, world, self._env)
+        vec: VecEnv = lent(config.num_envs, seeds, world, self._env)
         if env is not None:
-            plan, vec = placed(plan, world, face)
+            config, vec = placed(config, seeds, world, face)
             face = world.face(vec)
-        state = member_state(self._loop.state_dict(), member, plan.num_envs)
-        alone = Agent.__new__(Agent)
-        alone._begin(Parts(plan, face, world, state, self.gives_masks, before), vec)
+        state = member_state(self._loop.state_dict(), member, config.num_envs)
+        told, alone = (None, self.gives_masks, before), Agent.__new__(Agent)
+        alone._begin(Parts(config, seeds, self.device, face, world, state, *told), vec)
         load_state(alone._loop, state)
         return alone
 
@@ -331,8 +333,9 @@ class Agent:
         state = self._loop.state_dict()
         if self._scores is not None:
             state["scores"] = {"scores": torch.from_numpy(self._scores)}
-        told = (self.gives_masks, self._steps_before)
-        save_parts(path, Parts(self.plan, self.face, self.world, state, *told))
+        made = (self.config, self.seeds, self.device, self.face, self.world, state)
+        told = (self.target_steps, self.gives_masks, self._steps_before)
+        save_parts(path, Parts(*made, *told))
 
     @classmethod
     def load(
@@ -384,7 +387,7 @@ class Agent:
             masks: Whether it takes masks as an input; None does if the environment gives them.
         """
         masks = self.gives_masks if masks is None else masks
-        parts = self._loop, self.plan, self.face, self.best_member
+        parts = self._loop, self.config, self.face, self.best_member
         export_member(*parts, path, deterministic=deterministic, masks=masks)
 
     def close(self) -> None:

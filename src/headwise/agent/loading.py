@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -13,7 +13,6 @@ import torch
 from headwise.agent.face import Face
 from headwise.agent.late_env import LateEnv
 from headwise.agent.place import chosen_device
-from headwise.agent.plan import Plan
 from headwise.agent.storage import Parts, load_parts, load_state
 from headwise.agent.world import World
 from headwise.checks import optional_count
@@ -21,6 +20,7 @@ from headwise.envs.foreign import ForeignVecEnv
 from headwise.envs.types import Reseedable, VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
 from headwise.population import Keys
+from headwise.training.config import Normalization, RunConfig, Where
 from headwise.training.device import AUTO
 from headwise.training.evaluate import fresh_seeds
 from headwise.training.loop import Loop, State
@@ -31,6 +31,17 @@ _FIRST = ("first_temperature", "policy_gain", "critic_orthogonal")
 """Settings of how learning begins, which change nothing once it has."""
 _KEPT = {"lr": "learning_rate", "actor_lr_scale": "learning_rate", "kl_coef": "kl_coef"}
 """Settings whose values are in what was learned as well, with the name that they have there."""
+_ANEW = "Train a new Agent with it."
+_FIXED = {
+    "algo": _ANEW,
+    "factorization": _ANEW,
+    "seeds": "Take one of its members: Agent.load(path).best(), or .member(2). For other seeds "
+    "train a new Agent.",
+    "view": "The heads that were learned follow from it. " + _ANEW,
+    **{one.name: _ANEW for one in fields(Normalization)},
+}
+"""What a checkpoint settles, and what to do for something else."""
+_AT_LOAD = Where(beside=("device",), without=(*_FIXED, "env", "total_timesteps"))
 RESUME = 2
 """The purpose of episodes that come after a break."""
 
@@ -49,47 +60,57 @@ def load_with_env(
     parts = load_parts(path, "cpu" if device == AUTO else device)
     elsewhere = env is not None or env_settings is not None
     world = parts.world.handed(env, env_settings)
-    plan = parts.plan.changed(settings)
-    _check_late(parts.plan, plan)
+    config, seeds = _changed(parts.config, settings), parts.seeds
+    config.check_members(seeds)
+    _check_late(parts.config, config)
     try:
-        plan, vec = placed(plan, world, parts.face, num_envs)
+        config, vec = placed(config, seeds, world, parts.face, num_envs)
     except EnvError as error:
         if elsewhere:
             raise
         # What the file names cannot be made here, where the policy may only be wanted to act.
         world = world.without(error)
-        plan, vec = placed(plan, world, parts.face, num_envs)
+        config, vec = placed(config, seeds, world, parts.face, num_envs)
     face = world.face(vec) if elsewhere and world.is_known else parts.face
     state = dict(parts.state)
-    same_slots = vec.num_slots == parts.plan.num_envs
+    same_slots = vec.num_slots == parts.config.num_envs
     changed = ", ".join(world.changed(parts.world)) if elsewhere else ""
     if not (same_slots and _goes_on(vec, state, changed, elsewhere=elsewhere)):
-        vec = _leave_episodes(vec, world, plan, state)
-    if device == AUTO and (faster := chosen_device(plan, world)) != plan.device:
-        plan = replace(plan, device=faster)
-        state = {part: {n: x.to(faster) for n, x in named.items()} for part, named in state.items()}
-    return parts._replace(plan=plan, world=world, face=face, state=state), vec
+        vec = _leave_episodes(vec, world, seeds, state)
+    place = chosen_device(config, seeds, world) if device == AUTO else parts.device
+    if place != parts.device:
+        state = {part: {n: x.to(place) for n, x in named.items()} for part, named in state.items()}
+    return parts._replace(config=config, device=place, world=world, face=face, state=state), vec
+
+
+def _changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
+    """A configuration with other settings of the algorithm or the factorization."""
+    for name in settings:
+        if name in _FIXED:
+            raise ConfigError(
+                f"{name} is fixed in a checkpoint", got=settings[name], fix=_FIXED[name]
+            )
+    return config.replace(_AT_LOAD, **settings)
 
 
 def placed(
-    plan: Plan, world: World, face: Face, num_envs: int | None = None
-) -> tuple[Plan, VecEnv]:
-    """A plan with an environment, which must be of the kind that it was trained in.
+    config: RunConfig, seeds: Sequence[int], world: World, face: Face, num_envs: int | None = None
+) -> tuple[RunConfig, VecEnv]:
+    """A configuration with an environment, which must be of the kind that it was trained in.
 
     Args:
-        plan: What is trained.
+        config: What is trained.
+        seeds: Those of the members.
         world: Where.
         face: How the environment trained in speaks.
         num_envs: Slots of each member; None is as many as before, or as many as there are of an
             environment that is used itself.
     """
-    members = len(plan.seeds)
-    slots = plan.num_envs if num_envs is None else num_envs
+    members = len(seeds)
+    slots = config.num_envs if num_envs is None else num_envs
     if not world.is_known:
-        late = LateEnv(
-            members, slots, face.spec, face.obs_spec, lambda: world.vec(plan.seeds, slots)
-        )
-        return replace(plan, num_envs=slots), late
+        late = LateEnv(members, slots, face.spec, face.obs_spec, lambda: world.vec(seeds, slots))
+        return config.replace(num_envs=slots), late
     as_there_are = num_envs is None and world.is_alone(members, None)
     if members > 1 and world.is_alone(1, None) and not world.is_alone(members, None):
         raise EnvError(
@@ -97,23 +118,23 @@ def placed(
             got=f"{members} members",
             fix="Take one there: Agent.load(path).best(env=...). Or hand over what makes it.",
         )
-    vec = world.vec(plan.seeds, None if as_there_are else slots)
+    vec = world.vec(seeds, None if as_there_are else slots)
     face.check(world.face(vec))
-    return replace(plan, num_envs=vec.num_slots), vec
+    return config.replace(num_envs=vec.num_slots), vec
 
 
-def lent(plan: Plan, world: World, env: VecEnv) -> LateEnv:
+def lent(num_envs: int, seeds: Sequence[int], world: World, env: VecEnv) -> LateEnv:
     """The environment of a member on its own, made when it is needed.
 
     If there is only one, it is that of the agent which the member is of.
     """
     return LateEnv(
-        len(plan.seeds),
-        plan.num_envs,
+        len(seeds),
+        num_envs,
         env.spec,
         env.obs_spec,
-        lambda: world.vec(plan.seeds, plan.num_envs),
-        is_lent=world.is_alone(len(plan.seeds), plan.num_envs),
+        lambda: world.vec(seeds, num_envs),
+        is_lent=world.is_alone(len(seeds), num_envs),
     )
 
 
@@ -148,27 +169,28 @@ def _goes_on(vec: VecEnv, state: State, changed: str, *, elsewhere: bool) -> boo
     return True
 
 
-def _leave_episodes(vec: VecEnv, world: World, plan: Plan, state: State) -> VecEnv:
+def _leave_episodes(vec: VecEnv, world: World, seeds: Sequence[int], state: State) -> VecEnv:
     """The environment as it begins episodes that nobody has seen, and a state without the old."""
     for part in ("env", "now"):
         state.pop(part, None)
     if "so_far" in (known := state.get("normaliser", {})):
-        slots = (len(plan.seeds), vec.num_slots)
+        slots = (len(seeds), vec.num_slots)
         state["normaliser"] = known | {"so_far": known["so_far"].new_zeros(slots)}
     ticks = int(state["counters"].get("ticks", torch.tensor(0)))
     if not ticks or not world.is_known:
         return vec
-    seeds = fresh_seeds(Keys(plan.seeds), RESUME, ticks)
+    fresh = fresh_seeds(Keys(seeds), RESUME, ticks)
     if isinstance(vec, Reseedable):
-        vec.reseed(seeds)
+        vec.reseed(fresh)
         return vec
+    num_slots = vec.num_slots
     vec.close()
-    return world.vec(seeds, plan.num_envs)
+    return world.vec(fresh, num_slots)
 
 
-def _check_late(before: Plan, after: Plan) -> None:
+def _check_late(before: RunConfig, after: RunConfig) -> None:
     """Refuses what would be taken without an effect."""
-    ours, theirs = before.config, after.config
+    ours, theirs = before.algorithm, after.algorithm
     late = [n for n in _FIRST if getattr(ours, n, None) != getattr(theirs, n, None)]
     if late:
         raise ConfigError(

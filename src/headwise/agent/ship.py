@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 
 from headwise.agent.face import Face
-from headwise.agent.plan import Plan
 from headwise.checks import checked_switch
 from headwise.errors import ConfigError
+from headwise.training.config import RunConfig
 from headwise.training.loop import Loop
 
 
 def export_member(
     loop: Loop,
-    plan: Plan,
+    config: RunConfig,
     face: Face,
     member: int,
     path: str | os.PathLike[str],
@@ -38,8 +38,8 @@ def export_member(
         )
     policy = deploy(
         loop.algorithm,
-        plan.config,
-        plan.factorization,
+        config.algorithm,
+        config.factorization,
         face.spec,
         face.codec.observations,
         face.codec.actions,

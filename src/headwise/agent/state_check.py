@@ -6,17 +6,17 @@ the learner of shapes alone, which takes no memory, and the file must hold exact
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from headwise.agent.face import Face
-from headwise.agent.plan import Plan
 from headwise.algorithms.base import Task
 from headwise.errors import CheckpointError, HeadwiseError
 from headwise.population import ShapesOnly
 from headwise.spaces import ActionSpec, View
+from headwise.training.config import RunConfig
 from headwise.training.loop import Loop, State
 from headwise.training.normalise import Normaliser
 from headwise.training.transition import MASKS
@@ -31,14 +31,14 @@ _SEEN = ("obs", "next_obs")
 _CURSORS = {"next": torch.int64, "count": torch.int64, "steps": torch.int64, "even": torch.bool}
 
 
-def check_state(plan: Plan, face: Face, state: State) -> None:
+def check_state(config: RunConfig, seeds: Sequence[int], face: Face, state: State) -> None:
     """Refuses tensors that do not fit the settings beside them."""
-    spec = _learners_spec(plan, face)
-    _check_learner(plan, face, spec, state["learner"])
-    _check_slots(plan, face, state)
-    _check_normaliser(plan, face, state.get("normaliser", {}))
+    spec = _learners_spec(config, face)
+    members, slots = len(seeds), config.num_envs
+    _check_learner(config, seeds, face, spec, state["learner"])
+    _check_slots(members, slots, face, state)
+    _check_normaliser(config, members, face, state.get("normaliser", {}))
     heads, options = spec.num_heads, (spec.num_choices, spec.max_options)
-    members, slots = len(plan.seeds), plan.num_envs
     step: dict[str, tuple[int, ...]] = {
         "obs": (face.obs_spec.size,),
         "next_obs": (face.obs_spec.size,),
@@ -89,20 +89,26 @@ def check_extras(loop: Loop, state: State) -> None:
         raise _refused("memory", more[0], "a tensor", "no such name")
 
 
-def _learners_spec(plan: Plan, face: Face) -> ActionSpec:
-    bins = plan.config.bins
+def _learners_spec(config: RunConfig, face: Face) -> ActionSpec:
+    bins = config.algorithm.bins
     try:
         return face.spec if bins is None else View(face.spec, "discrete", bins=bins).spec
     except HeadwiseError as error:
         raise _unusable(error) from error
 
 
-def _check_learner(plan: Plan, face: Face, spec: ActionSpec, learner: Mapping[str, Tensor]) -> None:
-    kinds = (type(plan.config), type(plan.factorization))
+def _check_learner(
+    config: RunConfig,
+    seeds: Sequence[int],
+    face: Face,
+    spec: ActionSpec,
+    learner: Mapping[str, Tensor],
+) -> None:
+    kinds = (type(config.algorithm), type(config.factorization))
     if not all(kind.__module__.startswith("headwise.") for kind in kinds):
         return  # somebody's own may do more with its first numbers than ask for their shape
     held = sum(x.numel() for x in learner.values())
-    least = len(plan.seeds) * plan.factorization.least_numbers(spec)
+    least = len(seeds) * config.factorization.least_numbers(spec)
     if least > held:  # even tables of so many actions would be too large
         raise CheckpointError(
             "the settings in the checkpoint promise more than it holds",
@@ -113,29 +119,29 @@ def _check_learner(plan: Plan, face: Face, spec: ActionSpec, learner: Mapping[st
     task = Task(
         spec=spec,
         obs_size=face.obs_spec.size,
-        num_slots=plan.num_envs,
-        total_steps=plan.total_steps or 1,
-        factorization=plan.factorization,
-        keys=ShapesOnly(plan.seeds),
+        num_slots=config.num_envs,
+        total_steps=config.total_timesteps or 1,
+        factorization=config.factorization,
+        keys=ShapesOnly(seeds),
     )
     try:
-        promised = plan.config.build(task).state_dict()
+        promised = config.algorithm.build(task).state_dict()
     except (HeadwiseError, RuntimeError, OverflowError, MemoryError) as error:
         raise _unusable(error) from error
     check_fit("learner", promised, learner)
 
 
-def _check_normaliser(plan: Plan, face: Face, theirs: Mapping[str, Tensor]) -> None:
-    if not (plan.normalise_obs or plan.normalise_reward):
+def _check_normaliser(
+    config: RunConfig, members: int, face: Face, theirs: Mapping[str, Tensor]
+) -> None:
+    if not config.normalization.is_on:
         return
-    members = len(plan.seeds)
     ours = Normaliser(
         members,
-        plan.num_envs,
+        config.num_envs,
         face.obs_spec.size,
         torch.empty(members, device="meta"),
-        normalise_obs=plan.normalise_obs,
-        normalise_reward=plan.normalise_reward,
+        **vars(config.normalization),
     )
     wanted = ours.state_dict()
     if "so_far" in wanted and theirs.get("so_far", torch.empty(0)).shape == (members, 1):
@@ -143,14 +149,14 @@ def _check_normaliser(plan: Plan, face: Face, theirs: Mapping[str, Tensor]) -> N
     check_fit("normaliser", wanted, theirs)
 
 
-def _check_slots(plan: Plan, face: Face, state: State) -> None:
+def _check_slots(members: int, slots: int, face: Face, state: State) -> None:
     """Refuses more slots than anything in the file is of, if they would take gigabytes."""
-    promised = len(plan.seeds) * plan.num_envs * max(face.obs_spec.size, face.spec.num_heads)
+    promised = members * slots * max(face.obs_spec.size, face.spec.num_heads)
     held = sum(x.numel() for named in state.values() for x in named.values())
     if promised > max(held, _ALWAYS):
         raise CheckpointError(
             "the settings in the checkpoint promise more than it holds",
-            got=f"observations of {plan.num_envs:,} environments, {promised:,} numbers",
+            got=f"observations of {slots:,} environments, {promised:,} numbers",
             allowed=f"{max(held, _ALWAYS):,}",
             fix=_FIX,
         )

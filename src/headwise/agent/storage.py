@@ -12,11 +12,11 @@ from torch import Tensor
 
 from headwise import ENGINE
 from headwise.agent.face import Face
-from headwise.agent.plan import Plan
+from headwise.agent.members import as_device, as_seeds
 from headwise.agent.state_check import check_extras, check_fit, check_state
 from headwise.agent.world import World
-from headwise.checks import is_whole
-from headwise.errors import CheckpointError
+from headwise.checks import is_whole, optional_count
+from headwise.errors import CheckpointError, HeadwiseError
 from headwise.population import select_members
 from headwise.training.checkpoint import (
     Checkpoint,
@@ -24,16 +24,21 @@ from headwise.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from headwise.training.config import RunConfig
 from headwise.training.loop import Loop, State
 
 
 class Parts(NamedTuple):
     """What an agent is made of."""
 
-    plan: Plan
+    config: RunConfig
+    seeds: tuple[int, ...]
+    device: str
     face: Face
     world: World
     state: State
+    target_steps: int | None = None
+    """Environment steps of each member that the last `learn` was to reach."""
     gives_masks: bool = False
     """Whether the environment was seen to give masks."""
     steps_before: int = 0
@@ -53,7 +58,7 @@ def parts_as_bytes(parts: Parts) -> bytes:
 def _checkpoint(parts: Parts) -> Checkpoint:
     info = {
         "engine": ENGINE,
-        "plan": parts.plan.to_json(),
+        "plan": _plan_of(parts),
         "face": parts.face.to_json(),
         "env": parts.world.to_json(),
         "masks": parts.gives_masks,
@@ -67,23 +72,58 @@ def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
     """Reads them from a file that may be anything."""
     info, tensors = read_checkpoint(path)
     _check_engine(path, info)
-    plan = Plan.from_json(info.get("plan"), device)
+    config, seeds, target = _read_plan(info.get("plan"))
+    device = as_device(device)
     face = Face.from_json(info.get("face"))
     for part in ("counters", "learner", "metrics", "episodes"):
         if part not in tensors:
             raise CheckpointError(f"the checkpoint has no {part}", got=sorted(tensors))
     if "scores" in tensors:
-        _check_scores(plan, tensors["scores"])
-    check_state(plan, face, tensors)
+        _check_scores(seeds, tensors["scores"])
+    check_state(config, seeds, face, tensors)
     state = {
-        part: {name: x.to(plan.device) for name, x in named.items()}
-        for part, named in tensors.items()
+        part: {name: x.to(device) for name, x in named.items()} for part, named in tensors.items()
     }
     world = World.from_json(info.get("env"), face)
     masks, before = info.get("masks"), info.get("steps_before")
     if not is_whole(before) or before < 0:
         raise CheckpointError("the checkpoint does not say what it was trained for", got=before)
-    return Parts(plan, face, world, state, bool(masks), int(before))
+    return Parts(config, seeds, device, face, world, state, target, bool(masks), int(before))
+
+
+def _plan_of(parts: Parts) -> dict[str, Any]:
+    """What a checkpoint says of the training: the configuration but for the environment, beside."""
+    said = parts.config.to_json()
+    steps = said.pop("steps")
+    for name in vars(parts.config.environment):
+        del said[name]
+    named = ("algorithm", "settings", "factorization", "factorization_settings")
+    return {
+        **{name: said.pop(name) for name in named},
+        "seeds": list(parts.seeds),
+        **said,
+        "total_steps": steps,
+        "target_steps": parts.target_steps,
+    }
+
+
+def _read_plan(plan: Any) -> tuple[RunConfig, tuple[int, ...], int | None]:
+    """The configuration, the seeds and the target in what `_plan_of` wrote, which may be anything.
+
+    The environment of the configuration is not said.
+    """
+    try:
+        total = plan["total_steps"]
+        target = plan.get("target_steps", total)  # once every call finished the first one
+        seeds = as_seeds(list(plan["seeds"]))
+        config = RunConfig.from_json({**plan, "steps": total})
+        config.check_members(seeds)
+        return config, seeds, optional_count("target_steps", target)
+    except (KeyError, TypeError, ValueError, HeadwiseError) as error:
+        raise CheckpointError(
+            "the settings in the checkpoint cannot be used",
+            got=(str(error) or repr(error)).rstrip("."),
+        ) from error
 
 
 def held_steps(path: str | os.PathLike[str]) -> int:
@@ -172,9 +212,9 @@ def _check_engine(path: str | os.PathLike[str], info: dict[str, Any]) -> None:
         )
 
 
-def _check_scores(plan: Plan, named: dict[str, Tensor]) -> None:
+def _check_scores(seeds: tuple[int, ...], named: dict[str, Tensor]) -> None:
     scores = named.get("scores")
-    if scores is None or scores.shape != (len(plan.seeds),) or not scores.is_floating_point():
+    if scores is None or scores.shape != (len(seeds),) or not scores.is_floating_point():
         raise CheckpointError(
             "the scores in the checkpoint do not fit its seeds", got=sorted(named)
         )

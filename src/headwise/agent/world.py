@@ -19,6 +19,7 @@ from headwise.envs.make import own_name, plain_name
 from headwise.envs.native import env_id
 from headwise.envs.types import VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
+from headwise.training.config import EnvironmentConfig
 
 logger = logging.getLogger("headwise")
 
@@ -63,6 +64,14 @@ class World:
         self._id = env if isinstance(env, str) else name
         self._unsaid = tuple(unsaid)
         self._why: EnvError | None = None
+
+    @property
+    def config(self) -> EnvironmentConfig:
+        """What a checkpoint says of it, as a part of the configuration of a run."""
+        told = self.to_json()
+        settings = dict(told["settings"])
+        view = settings.pop("view", None)
+        return EnvironmentConfig(env=told["id"], env_settings=settings, view=view)
 
     @property
     def making(self) -> dict[str, Any]:

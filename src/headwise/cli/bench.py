@@ -68,7 +68,7 @@ def _device(given: Bench) -> str:
     """Where to measure, found once for all algorithms."""
     from headwise.agent import Agent
 
-    return Agent("ppo", given.env, seeds=given.seeds, device=given.device).plan.device
+    return Agent("ppo", given.env, seeds=given.seeds, device=given.device).device
 
 
 def env_rate(name: str, slots: int, seconds: float) -> float:

@@ -118,7 +118,7 @@ def _resumed(asked: Asked, argv: Sequence[str]) -> tuple[Agent, Path, int | None
                 allowed=f"more than {agent.steps}: --steps says how many there are to be in all",
             )
         return agent, checkpoint, run.steps - agent.steps
-    if agent.plan.target_steps is None:
+    if agent.target_steps is None:
         raise ConfigError("nobody has said how long this run is", fix="Say it: --steps 100000.")
     return agent, checkpoint, None
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from headwise.study.archive_file import PARTS, no_archive, read_archive_file, write_archive_file
-from headwise.study.run import Run, canonical_json
+from headwise.study.run import Run
 from headwise.study.store import Store
+from headwise.training.config import canonical_json
 
 
 def write_archive(

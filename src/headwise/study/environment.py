@@ -15,7 +15,8 @@ from headwise.envs.make import env_names, own_name
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError, HeadwiseError
 from headwise.registry import nearest
-from headwise.study.run import Run, canonical_json
+from headwise.study.run import Run
+from headwise.training.config import canonical_json
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from headwise.agent.plan import Plan
 from headwise.agent.storage import Parts, member_state, parts_as_bytes
 from headwise.agent.world import World
 from headwise.envs.types import VecEnv
-from headwise.study.cells import configs_of
 from headwise.study.environment import bare_id
 from headwise.study.planner import Pack
-from headwise.study.run import Run
 from headwise.training.loop import Loop, State
 
 
@@ -44,21 +41,6 @@ class Keeper:
     def _checkpoint(self, state: State, member: int) -> bytes:
         run = self._pack.runs[member]
         learned = member_state(state, member)
-        parts = Parts(plan_of(run), self._face, self._world, learned, steps_before=run.steps)
-        return parts_as_bytes(parts)
-
-
-def plan_of(run: Run) -> Plan:
-    """The plan of an agent that is trained as the run is."""
-    config, factorization = configs_of(
-        run.algorithm, run.settings, run.factorization, run.factorization_settings
-    )
-    return Plan(
-        config=config,
-        factorization=factorization,
-        seeds=(run.seed,),
-        num_envs=run.num_envs,
-        normalise_obs=run.normalise_obs,
-        normalise_reward=run.normalise_reward,
-        device="cpu",
-    )
+        config = run.config.replace(total_timesteps=None)
+        made = Parts(config, (run.seed,), "cpu", self._face, self._world, learned)
+        return parts_as_bytes(made._replace(steps_before=run.steps))

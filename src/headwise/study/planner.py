@@ -7,13 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
-from headwise.added import as_before
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import per_member_fields
 from headwise.errors import ConfigError
-from headwise.study.run import Run, canonical_json
+from headwise.study.run import Run
+from headwise.training.config import RunConfig, canonical_json
 
 MAX_MEMBERS = 16
 
@@ -40,15 +39,9 @@ class Pack:
         """Environment steps of each member."""
         return self.runs[0].steps
 
-    def settings(self) -> dict[str, Any]:
-        """The algorithm's settings, with one value for each member where they differ."""
-        before = as_before(algorithms.get(self.runs[0].algorithm))
-        all_settings = [before | run.settings for run in self.runs]
-        merged = {}
-        for name, value in all_settings[0].items():
-            values = [settings[name] for settings in all_settings]
-            merged[name] = value if all(v == value for v in values) else tuple(values)
-        return merged
+    def config(self) -> RunConfig:
+        """What all of them are trained by, with one value for each member where they differ."""
+        return RunConfig.merged([run.config for run in self.runs])
 
     def alone(self) -> list[Pack]:
         """Every run by itself."""

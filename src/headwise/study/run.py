@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -10,14 +9,9 @@ from typing import Any
 
 from headwise.added import added, as_before
 from headwise.errors import ConfigError
+from headwise.training.config import RunConfig, canonical_json, id_of
 
-ID_LENGTH = 16
 _NOT_DETERMINING = ("labels",)
-
-
-def canonical_json(value: Any) -> str:
-    """The one text of a value: keys sorted, no spaces, no NaN; equal values have equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -52,9 +46,13 @@ class Run:
 
     @cached_property
     def id(self) -> str:
-        """The first 16 hex digits of the SHA-256 of the canonical JSON of what determines it."""
-        determining = {k: v for k, v in self.to_json().items() if k not in _NOT_DETERMINING}
-        return hashlib.sha256(canonical_json(determining).encode()).hexdigest()[:ID_LENGTH]
+        """The hash of what determines it."""
+        return id_of({k: v for k, v in self.to_json().items() if k not in _NOT_DETERMINING})
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """What is trained, and how, as it is built; refuses what cannot be."""
+        return RunConfig.from_json(self.to_json())
 
     @property
     def cell(self) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.study.cells import configs_of
 from headwise.study.clocked import Clocked
 from headwise.study.environment import make_env
 from headwise.study.fingerprint import fingerprint
@@ -36,19 +35,7 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     first = pack.runs[0]
     seeds = [run.seed for run in pack.runs]
     env = make_env(first, seeds, first.num_envs, env_threads)
-    config, factorization = configs_of(
-        first.algorithm, pack.settings(), first.factorization, first.factorization_settings
-    )
-    return make_loop(
-        env,
-        config,
-        factorization,
-        seeds,
-        first.steps,
-        device,
-        normalise_obs=first.normalise_obs,
-        normalise_reward=first.normalise_reward,
-    )
+    return make_loop(env, pack.config(), seeds, device)
 
 
 def train_pack(

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import torch
 
-from headwise.algorithms.base import AlgorithmConfig, Task
+from headwise.algorithms.base import Task
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError
-from headwise.factorizations import Factorization
 from headwise.population import Keys
 from headwise.training.binning import Binning
+from headwise.training.config import RunConfig
+from headwise.training.episodes import Episodes
+from headwise.training.fits import fits
 from headwise.training.freed_memory import keep_freed_memory
 from headwise.training.loop import Loop
 from headwise.training.normalise import Normaliser
@@ -21,28 +23,23 @@ from headwise.training.room import check_networks
 
 def make_loop(
     env: VecEnv,
-    config: AlgorithmConfig,
-    factorization: Factorization,
+    config: RunConfig,
     seeds: Sequence[int],
-    total_steps: int,
     device: torch.device | str = "cpu",
     *,
-    normalise_obs: bool = False,
-    normalise_reward: bool = False,
+    keep_episodes: int | None = None,
 ) -> Loop:
     """A training loop for a population.
 
     Args:
-        env: The environment, with as many members as there are seeds.
-        config: The algorithm's settings.
-        factorization: The factorization's settings.
+        env: The environment, with as many members as there are seeds; its slots are those of the
+            population, whatever `config.num_envs` says.
+        config: What is trained, and how.
         seeds: One seed for each member.
-        total_steps: Environment steps of each member over the whole run, for schedules.
         device: Where the learner lives.
-        normalise_obs: Bring observations to mean 0 and deviation 1, by each member's own past.
-        normalise_reward: Scale rewards by the deviation of each member's discounted return.
+        keep_episodes: The last episodes that are remembered, over all members; None is all.
     """
-    keys = Keys(seeds, device)
+    keys, algorithm = Keys(seeds, device), config.algorithm
     if keys.device.type == "cpu":
         keep_freed_memory()
     elif keys.device.type == "cuda":
@@ -53,25 +50,28 @@ def make_loop(
             "environment and learner disagree about the members",
             got=f"{env.num_members} and {keys.num_members}",
         )
-    binning = Binning(env.spec, config.bins, device)
-    task = Task(
-        spec=binning.spec,
-        obs_size=env.obs_spec.size,
-        num_slots=env.num_slots,
-        total_steps=total_steps,
-        factorization=factorization,
-        keys=keys,
-    )
-    check_networks(config, task)
-    gamma = config.member_values("gamma", keys)
-    normaliser = None
-    if normalise_obs or normalise_reward:
-        normaliser = Normaliser(
-            keys.num_members,
-            env.num_slots,
-            env.obs_spec.size,
-            gamma,
-            normalise_obs=normalise_obs,
-            normalise_reward=normalise_reward,
+    names = [n for n in ("hidden", "rollout", "batch_size") if hasattr(algorithm, n)]
+    given = ", ".join(f"{name}={getattr(algorithm, name)}" for name in names)
+    with fits(
+        "the learners",
+        got=f"{keys.num_members} members of {config.title} with {given}",
+        fix=f"Take fewer seeds or bins, or make one of these smaller: {', '.join(names)}.",
+    ):
+        binning = Binning(env.spec, algorithm.bins, device)
+        task = Task(
+            spec=binning.spec,
+            obs_size=env.obs_spec.size,
+            num_slots=env.num_slots,
+            total_steps=config.total_timesteps or 1,
+            factorization=config.factorization,
+            keys=keys,
         )
-    return Loop(env, config.build(task), keys, gamma, binning, normaliser)
+        check_networks(algorithm, task)
+        gamma = algorithm.member_values("gamma", keys)
+        normaliser = None
+        if config.normalization.is_on:
+            sizes = (keys.num_members, env.num_slots, env.obs_spec.size)
+            normaliser = Normaliser(*sizes, gamma, **vars(config.normalization))
+        loop = Loop(env, algorithm.build(task), keys, gamma, binning, normaliser)
+    loop.episodes = Episodes(keep=keep_episodes)
+    return loop
