@@ -114,11 +114,11 @@ def test_a_run_that_normalises_is_what_an_agent_is_that_does(tmp_path):
     cell = tiny_cell("ppo", "vdn")
     study = tiny_study(cells=[cell], seeds=2).change(normalise_obs=True, normalise_reward=True)
     conduct(study, tmp_path, KEEP)
-    config, factorization = cell.configs()
+    config = cell.config()
     agent = Agent(
-        config,
+        config.algorithm,
         "HybridShoot",
-        factorization=factorization,
+        factorization=config.factorization,
         seeds=2,
         num_envs=4,
         view="hybrid",
@@ -161,7 +161,8 @@ def test_it_is_an_agent_like_any_other(tmp_path):
     ],
 )
 def test_every_environment_of_a_study_can_be_kept(tmp_path, name, view, settings):
-    cell = Cell.of(name, *tiny_cell("ppo", "shared").configs(), steps=64, num_envs=2, view=view)
+    tiny = tiny_cell("ppo", "shared").config()
+    cell = Cell.of(name, tiny.algorithm, tiny.factorization, steps=64, num_envs=2, view=view)
     study = Study("mine", (cell,), (7,)).change(env_settings=settings)
     pack = Pack(study.runs())
     loop = train.make_pack_loop(pack)

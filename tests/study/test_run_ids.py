@@ -86,12 +86,13 @@ def test_a_setting_that_was_added_leaves_runs_what_they_were():
 
 @pytest.mark.parametrize("name", ["normalise_obs", "normalise_reward"])
 def test_switches_that_were_added_leave_runs_what_they_were(name):
-    assert name not in RUN.to_json()
-    on = replace(RUN, **{name: True})
-    assert on.to_json() == {**RUN.to_json(), name: True}
-    assert on.id != RUN.id
-    assert replace(RUN, **{name: False}).id == RUN.id
-    for run in (RUN, on):
+    off, on = (Run.of(RUN.config.replace(**{name: said}), 3, RUN.labels) for said in (False, True))
+    assert off == Run.of(RUN.config, 3, RUN.labels)
+    assert name not in off.to_json()
+    assert on.to_json() == {**off.to_json(), name: True}
+    assert len({off.id, on.id, RUN.id}) == 3
+    assert replace(RUN, more={name: True}).to_json() == {**RUN.to_json(), name: True}
+    for run in (RUN, off, on):
         assert Run.from_json(json.loads(json.dumps({"id": run.id, **run.to_json()}))) == run
 
 

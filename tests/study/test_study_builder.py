@@ -5,6 +5,7 @@ from tiny_study import tiny_cell, tiny_study
 
 from headwise import ConfigError
 from headwise.study import Environment, Study
+from headwise.training.config import Normalization
 
 GRID = {
     "environments": (Environment("HybridShoot", "shoot"), "Platform"),
@@ -83,6 +84,7 @@ def test_labels_are_conditions_too():
         (lambda: grid().change(algo="ppo"), "Did you mean 'algorithm'"),
         (lambda: grid(steps=0).runs(), "steps"),
         (lambda: grid(normalise_obs=1).runs(), "normalise_obs is a switch"),
+        (lambda: grid(normalise_ob=True), "Did you mean 'normalise_obs'"),
         (lambda: grid(seeds=()).runs(), "no seeds"),
         (lambda: grid(seeds=(-1,)).runs(), "seed"),
         (lambda: grid(seeds=(1, 1)).runs(), "same run twice"),
@@ -100,7 +102,8 @@ def test_switches_are_set_for_all_or_for_some():
     study = grid(normalise_reward=True).change(algorithm="ppo", normalise_obs=True)
     for cell in study.without(factorization="joint", view="hybrid").cells:
         run = cell.run(0)
-        assert (run.normalise_obs, run.normalise_reward) == (cell.algorithm == "ppo", True)
+        told = Normalization(normalise_obs=cell.algorithm == "ppo", normalise_reward=True)
+        assert run.config.normalization == told
 
 
 def test_labels_may_be_numbers():

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from headwise.added import added, as_before
 from headwise.errors import ConfigError
-from headwise.training.config import RunConfig, canonical_json, id_of
+from headwise.training.config import FLAT, RunConfig, canonical_json, id_of
 
 _NOT_DETERMINING = ("labels",)
 
@@ -41,8 +40,16 @@ class Run:
     """Environment slots."""
     labels: dict[str, str] = field(default_factory=dict)
     """What the report calls it; no part of its identity."""
-    normalise_obs: bool = added(False)
-    normalise_reward: bool = added(False)
+    more: dict[str, Any] = field(default_factory=dict)
+    """Settings of the environment and its normalization that later versions added, by name, where
+    they are not as before."""
+
+    @classmethod
+    def of(cls, config: RunConfig, seed: int, labels: dict[str, str]) -> Run:
+        """The run of a configuration with a seed."""
+        said = config.determining()
+        own = {name: said.pop(name) for name in _NAMES if name in said}
+        return cls(**own, seed=seed, labels=labels, more=said)
 
     @cached_property
     def id(self) -> str:
@@ -71,21 +78,17 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        before = as_before(type(self)).items()
-        said = {name: value for name, value in values.items() if (name, value) not in before}
+        said = {name: getattr(self, name) for name in _NAMES} | self.more
         plain: dict[str, Any] = json.loads(canonical_json(said))
         return plain
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Run:
         """Reads what `to_json` wrote; an `id` beside the fields must be the right one."""
-        before = as_before(cls)
-        known = [f.name for f in fields(cls)]
-        needed = [name for name in known if name not in before]
-        if any(name not in data for name in needed):
-            raise ConfigError("a run is not complete", got=data, allowed=f"all of {needed}")
-        run = cls(**{name: data[name] for name in known if name in data})
+        if any(name not in data for name in _NAMES):
+            raise ConfigError("a run is not complete", got=data, allowed=f"all of {_NAMES}")
+        more = {name: data[name] for name in FLAT if name in data and name not in _NAMES}
+        run = cls(**{name: data[name] for name in _NAMES}, more=more)
         try:
             right = run.id
         except (ValueError, TypeError, RecursionError) as error:  # such as one with infinity in it
@@ -98,3 +101,6 @@ class Run:
                 fix="The file was changed by hand; take its id out to make it a new run.",
             )
         return run
+
+
+_NAMES = [one.name for one in fields(Run) if one.name != "more"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from headwise.study.cells import Cell
 from headwise.study.environment import Environment, as_environment
 from headwise.study.names import LAYOUT, STUDY_NAMES, is_study_name
 from headwise.study.run import Run
+from headwise.training.config import Normalization
 
 _CONDITIONS = ("environment", "view", "algorithm", "factorization")
 
@@ -59,11 +60,13 @@ class Study:
         seeds: int | Sequence[int] = 5,
         num_envs: int = 16,
         settings: dict[str, Any] | None = None,
-        normalise_obs: bool = False,
-        normalise_reward: bool = False,
         about: str = "",
+        **normalization: Any,
     ) -> Study:
-        """The product of everything; `settings` hold for all algorithms, so all must know them."""
+        """The product of everything; `settings` hold for all algorithms, so all must know them.
+
+        What is normalised (`normalise_obs=True`) is said as to an `Agent`.
+        """
         cells = tuple(
             Cell(
                 as_environment(env),
@@ -73,8 +76,7 @@ class Study:
                 steps,
                 num_envs,
                 dict(settings or {}),
-                normalise_obs=normalise_obs,
-                normalise_reward=normalise_reward,
+                normalization=normalization,
             )
             for env, view, algorithm, kind in itertools.product(
                 environments, views, algorithms, factorizations
@@ -100,22 +102,18 @@ class Study:
         steps: int | None = None,
         num_envs: int | None = None,
         labels: dict[str, str] | None = None,
-        normalise_obs: bool | None = None,
-        normalise_reward: bool | None = None,
-        **where: str | Iterable[str] | None,
+        **where: Any,
     ) -> Study:
         """The study with the cells that meet all conditions (see `without`) changed.
 
+        Settings of normalization are given beside the conditions: `normalise_obs=True`.
+
         Later changes win. A change that touches no cell is a mistake, and refused.
         """
+        names = [one.name for one in fields(Normalization) if one.name in where]
+        normalization = {name: where.pop(name) for name in names}
         matches = self._matcher(where)
-
-        single = {
-            "steps": steps,
-            "num_envs": num_envs,
-            "normalise_obs": normalise_obs,
-            "normalise_reward": normalise_reward,
-        }
+        single = {"steps": steps, "num_envs": num_envs}
         said: dict[str, Any] = {name: value for name, value in single.items() if value is not None}
 
         def changed(cell: Cell) -> Cell:
@@ -130,6 +128,7 @@ class Study:
                     **(factorization_settings or {}),
                 },
                 labels={**cell.labels, **(labels or {})},
+                normalization={**cell.normalization, **normalization},
             )
 
         return replace(

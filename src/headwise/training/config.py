@@ -209,7 +209,6 @@ class RunConfig:
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> RunConfig:
         """Reads what `to_json` or `determining` wrote; what is not said of the parts is default."""
-        flat = {name for kind in (EnvironmentConfig, Normalization) for name in _names(kind)}
         return cls.of(
             config_from(algorithms.get(form["algorithm"]), dict(form["settings"])),
             factorization=config_from(
@@ -217,7 +216,7 @@ class RunConfig:
             ),
             num_envs=form["num_envs"],
             total_timesteps=form["steps"],
-            **{name: form[name] for name in form if name in flat},
+            **{name: form[name] for name in FLAT if name in form},
         )
 
     def determining(self) -> dict[str, Any]:
@@ -261,6 +260,8 @@ def shown(function: Callable[P, T]) -> Callable[P, T]:
 
 _PARTS = ("algorithm", "factorization", "environment", "normalization")
 _OWN = ("num_envs", "total_timesteps")
+FLAT = tuple(one.name for kind in (EnvironmentConfig, Normalization) for one in fields(kind))
+"""Settings that are neither of the algorithm nor of the factorization, and are said by name."""
 
 
 def id_of(determining: Mapping[str, Any]) -> str:
@@ -276,7 +277,8 @@ def canonical_json(value: Any) -> str:
 def _shared_out(parts: Mapping[str, Any], flat: Mapping[str, Any], where: Where) -> dict[str, Any]:
     """The parts, each with the settings that are its own, and what has no part."""
     owners = {name: name for name in _OWN}
-    owners |= {name: part for part in parts for name in _names(parts[part])}
+    for part in reversed(list(parts)):  # what several know is the first one's
+        owners |= dict.fromkeys(_names(parts[part]), part)
     own: dict[str, Any] = {part: {} for part in parts}
     found: dict[str, Any] = {}
     for name, value in flat.items():
