@@ -1,8 +1,10 @@
 """One configuration: settings find their owner by name, members part and meet, ids stay."""
 
+import ast
 import dataclasses
 import inspect
 import json
+from pathlib import Path
 
 import pytest
 
@@ -161,3 +163,26 @@ def test_an_agent_and_a_checkpoint_are_made_of_it(tmp_path):
     assert agent.config == expected.replace(total_timesteps=32)
     assert hw.Agent.load(tmp_path / "x.zip").config == agent.config
     assert agent.member(1).config == expected.for_member(1)
+
+
+SOURCE = Path(hw.__file__).parent
+OWNERS = {"training/config.py", "training/normalise.py", "export/deploy.py"}
+"""Where settings of normalization are declared, and where somebody acts on them."""
+
+
+def names_in(text):
+    """All names in code: of variables, attributes, arguments and fields, not those in texts."""
+    for node in ast.walk(ast.parse(text)):
+        for part in ("id", "attr", "arg"):
+            yield getattr(node, part, None)
+
+
+def test_a_setting_is_named_where_it_is_declared_and_where_it_acts():
+    """A new one needs its field and whoever acts on it: agents, studies and flags pass it on."""
+    names = {one.name for one in dataclasses.fields(Normalization)}
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if names.intersection(names_in(path.read_text()))
+    }
+    assert found == OWNERS

@@ -17,7 +17,6 @@ from headwise.agent import Agent
 from headwise.agent.storage import held_steps
 from headwise.cli.runs import CHECKPOINT, RUNS, checkpoint_of, import_module_of, load_run
 from headwise.cli.train_flags import Asked, kept_words, parse, seeds_of
-from headwise.cli.values import parse_pairs
 from headwise.envs.make import plain_name
 from headwise.errors import ConfigError
 from headwise.training.callbacks import StopOnReturn
@@ -90,15 +89,10 @@ def _begun(asked: Asked) -> tuple[Agent, Path, int]:
     import_module_of(place.env)
     agent = Agent(
         asked.algorithm,
-        place.env,
         factorization=asked.factorization,
         seeds=seeds_of(run),
-        num_envs=place.num_envs,
-        view=place.view,
-        env_settings=parse_pairs(place.env_settings, "setting"),
-        normalise_obs=place.normalise_obs,
-        normalise_reward=place.normalise_reward,
         device=asked.machine.device,
+        **place.settings(),
     )
     return agent, checkpoint, run.steps
 

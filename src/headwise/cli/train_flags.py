@@ -13,9 +13,11 @@ from headwise.agent.scheduled import EPISODES
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.checks import MAX_MEMBERS, checked_count, checked_seed, checked_steps
 from headwise.cli.flags import asked_in_groups, value_of, words_by_flag
+from headwise.cli.values import parse_pairs
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
 from headwise.foreign_names import suggestion
+from headwise.training.config import Normalization
 from headwise.training.products import Products
 
 
@@ -48,8 +50,8 @@ class RunFlags:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvironmentFlags:
-    """Where to train."""
+class _Place:
+    """An environment, and how many of it."""
 
     env: str = "headwise/HybridShoot-v0"
     """The environment's id: one of `headwise envs`, one that Gymnasium knows, or module:id, where
@@ -60,10 +62,15 @@ class EnvironmentFlags:
     """How the action is seen: all heads as options, some, or none; as it is if not given."""
     num_envs: int | None = None
     """Environments that each seed plays at once; 16 if not given."""
-    normalise_obs: bool = False
-    """Bring observations to mean 0 and deviation 1."""
-    normalise_reward: bool = False
-    """Scale rewards by the deviation of the return."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentFlags(Normalization, _Place):
+    """Where to train."""
+
+    def settings(self) -> dict[str, Any]:
+        """What they say of a configuration, by name."""
+        return vars(self) | {"env_settings": parse_pairs(self.env_settings, "setting")}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,7 @@ class Normalization:
     """Scale rewards by the deviation of the return."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
+        for one in fields(Normalization):  # a class of flags has more
             switch = checks.checked_switch(one.name, getattr(self, one.name))
             object.__setattr__(self, one.name, switch)
 
