@@ -169,10 +169,10 @@ class RunConfig:
         first = configs[0]
         varying = per_member_fields(first.algorithm)
 
-        def shared(config: RunConfig) -> list[Any]:
+        def shared(config: RunConfig) -> Any:
             settings = {n: x for n, x in vars(config.algorithm).items() if n not in varying}
-            rest = [getattr(config, one.name) for one in fields(config) if one.name != "algorithm"]
-            return [type(config.algorithm), settings, *rest]
+            rest = dataclasses.replace(config, algorithm=first.algorithm)
+            return rest, type(config.algorithm), settings
 
         for config in configs:
             if shared(config) != shared(first):
@@ -249,11 +249,8 @@ def shown(function: Callable[P, T]) -> Callable[P, T]:
     for one in (*fields(EnvironmentConfig), *fields(Normalization)):
         if one.name not in told.parameters:
             default = None if one.default is dataclasses.MISSING else one.default
-            named.append(
-                inspect.Parameter(
-                    one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=one.type
-                )
-            )
+            kind = inspect.Parameter.KEYWORD_ONLY
+            named += [inspect.Parameter(one.name, kind, default=default, annotation=one.type)]
     function.__signature__ = told.replace(parameters=[*named, rest])  # type: ignore[attr-defined]
     return function
 
@@ -279,19 +276,15 @@ def _shared_out(parts: Mapping[str, Any], flat: Mapping[str, Any], where: Where)
     owners = {name: name for name in _OWN}
     for part in reversed(list(parts)):  # what several know is the first one's
         owners |= dict.fromkeys(_names(parts[part]), part)
-    own: dict[str, Any] = {part: {} for part in parts}
-    found: dict[str, Any] = {}
+    own: dict[str, Any] = {owner: {} for owner in (*parts, *_OWN)}
     for name, value in flat.items():
         if name not in owners or name in where.without:
             label = f"setting of {parts['algorithm'].name} or {parts['factorization'].name}"
             known = {*where.beside, *owners}.difference(where.without)
             raise unknown(label, name, known, AT_LEARN)
-        owner = owners[name]
-        if owner in own:
-            own[owner][name] = value
-        else:
-            found[owner] = value
-    return {part: _configured(parts[part], own[part]) for part in parts} | found
+        own[owners[name]][name] = value
+    rest = {name: own[name][name] for name in _OWN if own[name]}
+    return {part: _configured(parts[part], own[part]) for part in parts} | rest
 
 
 def _configured(kind: Any, settings: dict[str, Any]) -> Any:
