@@ -1,10 +1,14 @@
-"""Settings that were not always there, and what stays as it was without them."""
+"""Ids of runs, and settings that were not always there, which leave ids as they are."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import field, fields
 from typing import Any
 
+ID_LENGTH = 16
 _AS_BEFORE = "as_before"
 
 
@@ -20,3 +24,13 @@ def added(default: Any) -> Any:
 def as_before(kind: type[Any]) -> dict[str, Any]:
     """The settings that were added to a dataclass, each with the default that changes nothing."""
     return {f.name: f.metadata[_AS_BEFORE] for f in fields(kind) if _AS_BEFORE in f.metadata}
+
+
+def id_of(determining: Mapping[str, Any]) -> str:
+    """The first 16 hex digits of the SHA-256 of the canonical JSON of what determines a run."""
+    return hashlib.sha256(canonical_json(determining).encode()).hexdigest()[:ID_LENGTH]
+
+
+def canonical_json(value: Any) -> str:
+    """The one text of a value: keys sorted, no spaces, no NaN; equal values have equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

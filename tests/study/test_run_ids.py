@@ -8,8 +8,8 @@ import pytest
 from tiny_study import tiny_cell
 
 from headwise import ConfigError
+from headwise.added import canonical_json
 from headwise.study.run import Run
-from headwise.training.config import canonical_json
 
 RUN = Run(
     env="HybridShoot",

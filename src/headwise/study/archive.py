@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from headwise.added import canonical_json
 from headwise.study.archive_file import PARTS, no_archive, read_archive_file, write_archive_file
 from headwise.study.run import Run
 from headwise.study.store import Store
-from headwise.training.config import canonical_json
 
 
 def write_archive(

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwise.added import canonical_json
 from headwise.errors import ConfigError
 from headwise.files import parse_json, write_whole
 from headwise.study.names import LAYOUT, STUDY_NAMES, is_study_name
 from headwise.study.run import Run
 from headwise.study.tables import UNREADABLE, read_table, table_bytes
-from headwise.training.config import canonical_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,13 +10,13 @@ from typing import Any
 
 import gymnasium as gym
 
+from headwise.added import canonical_json
 from headwise.envs.foreign import foreign_env
 from headwise.envs.make import env_names, own_name
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError, HeadwiseError
 from headwise.registry import nearest
 from headwise.study.run import Run
-from headwise.training.config import canonical_json
 
 
 @dataclass(frozen=True)

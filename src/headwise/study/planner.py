@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from headwise.added import canonical_json
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import per_member_fields
 from headwise.errors import ConfigError
 from headwise.study.run import Run
-from headwise.training.config import RunConfig, canonical_json
+from headwise.training.config import RunConfig
 
 MAX_MEMBERS = 16
 

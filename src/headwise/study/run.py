@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from headwise.added import canonical_json, id_of
 from headwise.errors import ConfigError
-from headwise.training.config import FLAT, RunConfig, canonical_json, id_of
+
+if TYPE_CHECKING:
+    from headwise.training.config import RunConfig
 
 _NOT_DETERMINING = ("labels",)
 
@@ -59,6 +62,8 @@ class Run:
     @cached_property
     def config(self) -> RunConfig:
         """What is trained, and how, as it is built; refuses what cannot be."""
+        from headwise.training.config import RunConfig  # runs are read where there is no torch
+
         return RunConfig.from_json(self.to_json())
 
     @property
@@ -87,7 +92,7 @@ class Run:
         """Reads what `to_json` wrote; an `id` beside the fields must be the right one."""
         if any(name not in data for name in _NAMES):
             raise ConfigError("a run is not complete", got=data, allowed=f"all of {_NAMES}")
-        more = {name: data[name] for name in FLAT if name in data and name not in _NAMES}
+        more = {name: x for name, x in data.items() if name not in (*_NAMES, "id")}
         run = cls(**{name: data[name] for name in _NAMES}, more=more)
         try:
             right = run.id

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from headwise import checks
-from headwise.added import added, as_before
+from headwise.added import added, as_before, id_of
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.algorithms.base import config_from, per_member_fields
 from headwise.envs.make import MOST_SLOTS
@@ -21,7 +19,6 @@ from headwise.foreign_names import AT_LEARN
 from headwise.population import Keys
 from headwise.registry import unknown
 
-ID_LENGTH = 16
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -209,6 +206,7 @@ class RunConfig:
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> RunConfig:
         """Reads what `to_json` or `determining` wrote; what is not said of the parts is default."""
+        flat = [*_names(EnvironmentConfig), *_names(Normalization)]
         return cls.of(
             config_from(algorithms.get(form["algorithm"]), dict(form["settings"])),
             factorization=config_from(
@@ -216,7 +214,7 @@ class RunConfig:
             ),
             num_envs=form["num_envs"],
             total_timesteps=form["steps"],
-            **{name: form[name] for name in FLAT if name in form},
+            **{name: form[name] for name in flat if name in form},
         )
 
     def determining(self) -> dict[str, Any]:
@@ -257,18 +255,6 @@ def shown(function: Callable[P, T]) -> Callable[P, T]:
 
 _PARTS = ("algorithm", "factorization", "environment", "normalization")
 _OWN = ("num_envs", "total_timesteps")
-FLAT = tuple(one.name for kind in (EnvironmentConfig, Normalization) for one in fields(kind))
-"""Settings that are neither of the algorithm nor of the factorization, and are said by name."""
-
-
-def id_of(determining: Mapping[str, Any]) -> str:
-    """The first 16 hex digits of the SHA-256 of the canonical JSON of what determines a run."""
-    return hashlib.sha256(canonical_json(determining).encode()).hexdigest()[:ID_LENGTH]
-
-
-def canonical_json(value: Any) -> str:
-    """The one text of a value: keys sorted, no spaces, no NaN; equal values have equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _shared_out(parts: Mapping[str, Any], flat: Mapping[str, Any], where: Where) -> dict[str, Any]:
