@@ -54,6 +54,7 @@ class Scheduled(Evaluate):
     ) -> None:
         super().__init__(self._play, every, note)
         self._world, self._loop, self._episodes = world, loop, episodes
+        self._slots = min(loop.env.num_slots, episodes)
         self._best, self._save, self._record = best, save, -np.inf
         self._env: VecEnv | None = None
         if world.is_alone(loop.keys.num_members, loop.env.num_slots):
@@ -96,8 +97,7 @@ class Scheduled(Evaluate):
             self._env.reseed(seeds)
         else:
             self.close()
-            slots = self._loop.env.num_slots
-            self._env = self._world.vec_to_play(seeds, slots, self._episodes)
+            self._env = self._world.vec(seeds, self._slots)
         return evaluate_loop(self._loop, self._env, self._episodes)
 
 

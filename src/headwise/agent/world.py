@@ -86,15 +86,6 @@ class World:
             raise self._not_known()
         return foreign_env(self.env, list(seeds), num_slots, **self.settings)
 
-    def vec_to_play(self, seeds: Sequence[int], num_slots: int, episodes: int) -> VecEnv:
-        """The same with no more slots than episodes, where their number can be chosen."""
-        try:
-            return self.vec(seeds, min(num_slots, episodes))
-        except EnvError:
-            if episodes >= num_slots:
-                raise
-            return self.vec(seeds, num_slots)  # a vector environment has as many as it has
-
     @property
     def is_known(self) -> bool:
         """Whether there is an environment to learn in."""
