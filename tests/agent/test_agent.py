@@ -100,6 +100,21 @@ def test_every_kind_of_environment(what, called):
     agent.learn(10, progress=False)  # goes on after an evaluation, also in the same environment
 
 
+def test_vector_environments_that_are_made_have_the_slots_that_they_have():
+    made = []
+
+    def three():
+        made.append(gym.make_vec("CartPole-v1", 3, vectorization_mode="sync"))
+        return made[-1]
+
+    settings = {k: v for k, v in TINY.items() if k != "num_envs"}
+    agent = hw.Agent("ppo", three, **settings)
+    agent.learn(33, progress=False, eval_every=15, eval_episodes=2)
+    for one in (agent, agent.member(0)):
+        assert one.evaluate(2).returns.shape == (1, 2)
+    assert [one.closed for one in made].count(False) <= 2  # those of the two agents
+
+
 def test_a_team_acts_as_one():
     agent = hw.Agent("ppo", lambda: parallel_env("CoopPush", view="discrete"), **TINY)
     assert agent.face.spec.names[0] == "particle_0/action"

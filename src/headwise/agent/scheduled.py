@@ -54,7 +54,6 @@ class Scheduled(Evaluate):
     ) -> None:
         super().__init__(self._play, every, note)
         self._world, self._loop, self._episodes = world, loop, episodes
-        self._slots = min(loop.env.num_slots, episodes)
         self._best, self._save, self._record = best, save, -np.inf
         self._env: VecEnv | None = None
         if world.is_alone(loop.keys.num_members, loop.env.num_slots):
@@ -97,7 +96,7 @@ class Scheduled(Evaluate):
             self._env.reseed(seeds)
         else:
             self.close()
-            self._env = self._world.vec(seeds, self._slots)
+            self._env = self._world.few(seeds, self._loop.env.num_slots, self._episodes)
         return evaluate_loop(self._loop, self._env, self._episodes)
 
 

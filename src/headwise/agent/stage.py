@@ -28,7 +28,7 @@ def stage(world: World, loop: Loop, number: int, episodes: int) -> Iterator[VecE
     slots, seeds = loop.env.num_slots, evaluation_seeds(loop.keys, number)
     with training_threads(len(seeds), loop.keys.device):
         if not world.is_alone(len(seeds), slots):
-            with closing(world.vec(seeds, min(slots, episodes))) as env:
+            with closing(world.few(seeds, slots, episodes)) as env:
                 yield env
             return
         only = loop.env

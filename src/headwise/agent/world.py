@@ -86,6 +86,18 @@ class World:
             raise self._not_known()
         return foreign_env(self.env, list(seeds), num_slots, **self.settings)
 
+    def few(self, seeds: Sequence[int], num_slots: int, episodes: int) -> VecEnv:
+        """The same to play so many episodes in, with no more slots than they need.
+
+        A callable may make vector environments, which have as many slots as they have.
+        """
+        try:
+            return self.vec(seeds, min(num_slots, episodes))
+        except EnvError:
+            if episodes >= num_slots:
+                raise
+            return self.vec(seeds, num_slots)
+
     @property
     def is_known(self) -> bool:
         """Whether there is an environment to learn in."""

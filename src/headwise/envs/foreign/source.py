@@ -372,6 +372,8 @@ def _vectors(
     share = first.num_envs // num_members if given else first.num_envs
     wanted = share if num_slots is None else int(num_slots)
     if wanted * (num_members if given else 1) != first.num_envs:
+        if not given:
+            first.close()
         raise EnvError(
             f"{name} has {first.num_envs} environments",
             got=f"{num_members} members with {wanted} slots each",
