@@ -257,3 +257,21 @@ def test_help_flows_over_the_lines_of_the_source(capsys):
     assert "What is in the basket." in lines
     (start,) = (line for line in lines if "How many apples" in line)
     assert start.endswith("and not")  # as far as the line goes, not as far as the source's does
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("", "auto"),
+        ("--normalise-obs", True),
+        ("--no-normalise-obs", False),
+        ("--normalise-obs True", True),
+        ("--normalise-obs False", False),
+        ("--normalise-obs=False", False),
+        ("--normalise-obs auto --steps 10", "auto"),
+        ("--normalise-obs --steps 10", True),
+    ],
+)
+def test_a_switch_that_takes_a_word_as_well(words, value):
+    found = parse(words.split()).environment.normalise_obs
+    assert (type(found), found) == (type(value), value)

@@ -52,7 +52,9 @@ class Deployed:
         self.learner.load_state_dict(state)
         self.normaliser = Normaliser(MEMBERS, 1, OBS, torch.ones(MEMBERS))
         seen = torch.randn(MEMBERS, 50, OBS, generator=self.generator)
-        self.normaliser.obs(3.0 * seen + torch.arange(OBS), update=True)
+        every = torch.ones(MEMBERS, 50, dtype=torch.bool)
+        self.normaliser.take(3.0 * seen + torch.arange(OBS), every)
+        self.normaliser.advance(1, None)
         self.member = member
         self.policy = self.deploy(member)
 
@@ -86,7 +88,7 @@ class Deployed:
         legal = for_all(action_mask)
         if legal is not None:
             legal = LegalOptions(self.spec, self.binning.spec)(legal)
-        obs = self.normaliser.obs(for_all(observation), update=False)
+        obs = self.normaliser.obs(for_all(observation))
         unit = self.binning.to_env(self.learner.policy(obs, for_all(uniform), legal))[self.member]
         low, high, unit = self.spec.low, self.spec.high, unit.double().numpy()
         spanned = np.clip(low + 0.5 * (unit + 1.0) * (high - low), low, high)

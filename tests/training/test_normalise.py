@@ -4,7 +4,8 @@ import torch
 
 from headwise import ConfigError
 from headwise.algorithms.base import ReplayBatch
-from headwise.training.normalise import Normaliser
+from headwise.spaces import ObsPrior, ObsSpec
+from headwise.training.normalise import Normaliser, chosen
 
 P, E, SIZE = 3, 4, 5
 
@@ -12,6 +13,13 @@ P, E, SIZE = 3, 4, 5
 def normaliser(members=P, **settings):
     gamma = torch.tensor([0.9, 0.5, 0.99])[:members]
     return Normaliser(members, E, SIZE, gamma, **settings)
+
+
+def see(ours, *batches):
+    """Takes observations in, which then count."""
+    for obs in batches:
+        ours.take(obs, torch.ones(obs.shape[:2], dtype=torch.bool))
+        ours.advance(1, None)
 
 
 def stream(steps=30, members=P, seed=0):
@@ -62,24 +70,23 @@ def test_a_reward_by_hand():
 def test_observations_come_out_with_mean_0_and_deviation_1():
     ours = normaliser()
     obs, _, _ = stream(400)
-    for o in obs:
-        ours.obs(o, update=True)
-    out = ours.obs(obs.transpose(0, 1), update=False)
+    see(ours, *obs)
+    out = ours.obs(obs.transpose(0, 1))
     assert out.shape == (P, 400, E, SIZE)
     assert out.dtype == torch.float32
     np.testing.assert_allclose(out.mean((1, 2)), 0.0, atol=1e-3)
     np.testing.assert_allclose(out.std((1, 2)), 1.0, atol=1e-3)
     by_hand = (obs[0].double() - ours.obs_mean[:, None]) / ours.obs_deviation[:, None]
-    np.testing.assert_allclose(ours.obs(obs[0], update=False), by_hand, rtol=1e-6)
+    np.testing.assert_allclose(ours.obs(obs[0]), by_hand, rtol=1e-6)
 
 
 def test_nothing_is_larger_than_the_clip():
     ours = normaliser(clip=2.0)
     obs, reward, done = stream()
     for o, r, d in zip(obs, reward, done, strict=True):
-        ours.obs(o, update=True)
+        see(ours, o)
         ours.reward(r, d, update=True)
-    assert ours.obs(1e9 * obs[0], update=False).abs().max() == 2.0
+    assert ours.obs(1e9 * obs[0]).abs().max() == 2.0
     assert ours.reward(1e9 * reward[0], done[0], update=False).abs().max() == 2.0
     with pytest.raises(ConfigError, match="clip"):
         normaliser(clip=0.0)
@@ -88,10 +95,10 @@ def test_nothing_is_larger_than_the_clip():
 def test_evaluation_changes_nothing():
     ours = normaliser()
     obs, reward, done = stream(2)
-    ours.obs(obs[0], update=True)
+    see(ours, obs[0])
     ours.reward(reward[0], done[0], update=True)
     before = ours.state_dict()
-    ours.obs(obs[1], update=False)
+    ours.obs(obs[1])
     ours.reward(reward[1], done[1], update=False)
     after = ours.state_dict()
     assert before.keys() == after.keys()
@@ -114,15 +121,15 @@ def test_what_is_drawn_from_replay_is_normalised_by_now():
     ours = normaliser()
     obs, reward, done = stream()
     for o, r, d in zip(obs, reward, done, strict=True):
-        ours.obs(o, update=True)
+        see(ours, o)
         ours.reward(r, d, update=True)
     batch = ReplayBatch(
         obs=obs[0], action=obs[0], reward=reward[0], next_obs=obs[1], discount=reward[0],
         legal=None, next_legal=None,
     )  # fmt: skip
     out = ours.batch(batch)
-    assert torch.equal(out.obs, ours.obs(obs[0], update=False))
-    assert torch.equal(out.next_obs, ours.obs(obs[1], update=False))
+    assert torch.equal(out.obs, ours.obs(obs[0]))
+    assert torch.equal(out.next_obs, ours.obs(obs[1]))
     expected = (reward[0] / ours.return_deviation).clamp(-10, 10)
     np.testing.assert_allclose(out.reward, expected, rtol=1e-6)
     assert out.action is batch.action
@@ -131,7 +138,8 @@ def test_what_is_drawn_from_replay_is_normalised_by_now():
 def test_what_is_not_asked_for_is_left_alone():
     ours = normaliser(normalise_obs=False, normalise_reward=False)
     obs, reward, done = stream(1)
-    assert ours.obs(obs[0], update=True) is obs[0] or torch.equal(ours.obs(obs[0], True), obs[0])
+    see(ours, obs[0])
+    assert torch.equal(ours.obs(obs[0]), obs[0])
     assert torch.equal(ours.reward(reward[0], done[0], update=True), reward[0])
     assert ours.state_dict() == {}
     assert float(ours.obs_mean) == 0.0
@@ -144,14 +152,17 @@ def test_a_saved_state_goes_on_to_the_bit():
     ours, later = normaliser(), normaliser()
     obs, reward, done = stream()
     for t in range(15):
-        ours.obs(obs[t], update=True)
+        see(ours, obs[t])
         ours.reward(reward[t], done[t], update=True)
+    ours.take(obs[0], torch.ones(P, E, dtype=torch.bool))  # which has not counted yet
     state = ours.state_dict()
     assert {x.shape[0] for x in state.values()} == {P}
     later.load_state_dict(state)
     for t in range(15, 30):
+        see(ours, obs[t])
+        see(later, obs[t])
         for x, y in (
-            (ours.obs(obs[t], True), later.obs(obs[t], True)),
+            (ours.obs(obs[t]), later.obs(obs[t])),
             (ours.reward(reward[t], done[t], True), later.reward(reward[t], done[t], True)),
         ):
             assert torch.equal(x, y)
@@ -162,5 +173,129 @@ def test_a_member_alone_is_the_member_in_a_population_to_the_bit():
     alone = Normaliser(1, E, SIZE, torch.tensor([0.99]))
     obs, reward, done = stream()
     for o, r, d in zip(obs, reward, done, strict=True):
-        assert torch.equal(many.obs(o, True)[2:], alone.obs(o[2:], True))
+        see(many, o)
+        see(alone, o[2:])
+        assert torch.equal(many.obs(o)[2:], alone.obs(o[2:]))
         assert torch.equal(many.reward(r, d, True)[2:], alone.reward(r[2:], d[2:], True))
+
+
+def test_the_scale_stands_still_till_it_is_time():
+    ours = normaliser()
+    obs, _, _ = stream(300)
+    every = torch.ones(P, E, dtype=torch.bool)
+    places = ours.obs_mean.data_ptr(), ours.obs_deviation.data_ptr()
+    moved = []
+    for t, o in enumerate(obs, start=1):
+        before = ours.obs(obs[0])
+        ours.take(o, every)
+        assert torch.equal(ours.obs(obs[0]), before)
+        ours.advance(t, None)
+        if not torch.equal(ours.obs(obs[0]), before):
+            moved.append(t)
+    assert moved == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    assert places == (ours.obs_mean.data_ptr(), ours.obs_deviation.data_ptr())  # as graphs want it
+    mean, deviation = obs[:256].double().mean((0, 2)), obs[:256].double().std((0, 2), correction=0)
+    np.testing.assert_allclose(ours.obs_mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(ours.obs_deviation, deviation, rtol=1e-7)
+
+
+def test_with_rollouts_it_is_time_at_their_end():
+    ours = normaliser()
+    obs, _, _ = stream(1)
+    every = torch.ones(P, E, dtype=torch.bool)
+    ours.take(obs[0], every)
+    for ticks, full in ((3, False), (256, False), (512, False)):
+        ours.advance(ticks, full)
+        assert (ours.obs_mean == 0.0).all()
+    ours.advance(513, True)
+    assert (ours.obs_mean != 0.0).all()
+
+
+def test_what_was_not_acted_on_does_not_count():
+    ours, without = normaliser(), normaliser()
+    obs, _, _ = stream(4)
+    for o in obs:
+        see(ours, o)
+        see(without, o)
+        ours.take(1e3 * o, torch.zeros(P, E, dtype=torch.bool))
+        ours.advance(1, None)
+    assert torch.equal(ours.obs(obs[0]), without.obs(obs[0]))
+
+
+def test_a_large_offset_costs_no_precision():
+    ours = normaliser()
+    obs = 1e6 + next(stream(50))
+    see(ours, *obs)
+    expected = obs.double().std((0, 2), correction=0)
+    np.testing.assert_allclose(ours.obs_deviation, expected, rtol=1e-6)
+
+
+# --- what bounds say -----------------------------------------------------------------------------
+
+
+def with_prior(prior, members=P, **settings):
+    gamma = torch.tensor([0.9, 0.5, 0.99])[:members]
+    return Normaliser(members, E, len(prior.mean), gamma, prior=prior, **settings)
+
+
+def test_bounds_are_worth_a_thousand_rows():
+    ours = with_prior(ObsPrior.of([0.0], [360.0]))
+    assert (ours.obs_mean == 180.0).all()
+    np.testing.assert_allclose(ours.obs_deviation, 90.0)
+    see(ours, torch.full((P, 1000, 1), 80.0))
+    # Half of the rows at 80, half around 180 with variance 8100: mean 130, variance 4050 + 2500.
+    np.testing.assert_allclose(ours.obs_mean, 130.0)
+    np.testing.assert_allclose(ours.obs_deviation, 6550**0.5)
+
+
+def test_without_bounds_only_a_small_deviation_is_doubted():
+    ours = with_prior(ObsPrior.unknown(2))
+    assert (ours.obs_mean == 0.0).all()
+    np.testing.assert_allclose(ours.obs_deviation, 1.0)
+    see(ours, torch.tensor([[1e4 - 1.0, 7.0], [1e4 + 1.0, 7.0]]).repeat(P, 5, 1))
+    np.testing.assert_allclose(ours.obs_mean[0], [1e4, 7.0])  # the prior has no place
+    np.testing.assert_allclose(ours.obs_deviation[0], [1.0, 0.5**0.5], rtol=1e-6)
+
+
+def test_bytes_and_categories_are_never_learned():
+    prior = ObsPrior.joined([ObsPrior.fixed(2), ObsPrior.fixed(1, 255.0), ObsPrior.of([-8], [8])])
+    ours = with_prior(prior)
+    rows = torch.tensor([[0.0, 1.0, 51.0, 4.0]]).expand(P, E, 4)
+    np.testing.assert_allclose(ours.obs(rows)[0, 0], [0.0, 1.0, 0.2, 1.0], rtol=1e-6)
+    for _ in range(3):
+        see(ours, rows)
+    np.testing.assert_allclose(ours.obs(rows)[0, 0, :3], [0.0, 1.0, 0.2], rtol=1e-6)
+    assert (ours.obs_mean[:, 3] > 0.0).all()
+    assert {x.shape[-1] for n, x in ours.state_dict().items() if n.startswith("obs_")} == {1}
+
+
+def test_images_have_nothing_to_keep():
+    ours = with_prior(ObsPrior.fixed(3, 255.0), normalise_reward=False)
+    see(ours, torch.zeros(P, E, 3))
+    assert ours.state_dict() == {}
+    ours.load_state_dict({})
+    assert torch.equal(ours.obs(torch.full((P, E, 3), 255.0)), torch.ones(P, E, 3))
+
+
+def test_a_prior_in_a_saved_state_goes_on_to_the_bit():
+    prior = ObsPrior.joined([ObsPrior.fixed(1), ObsPrior.unknown(1), ObsPrior.of([0], [9])])
+    ours, later = with_prior(prior), with_prior(prior)
+    obs = next(stream(20))[..., :3]
+    see(ours, *obs[:10])
+    later.load_state_dict(ours.state_dict())
+    see(ours, *obs[10:])
+    see(later, *obs[10:])
+    assert torch.equal(ours.obs(obs[0]), later.obs(obs[0]))
+    alone = Normaliser(1, E, 3, torch.tensor([0.99]), prior=prior)
+    see(alone, *obs[:, 2:])
+    assert torch.equal(ours.obs(obs[0])[2:], alone.obs(obs[0, 2:]))
+
+
+def test_auto_is_off_where_there_is_nothing_to_do():
+    something = ObsSpec(1, {"x": slice(0, 1)}, prior=ObsPrior.unknown(1))
+    nothing = ObsSpec(1, {"x": slice(0, 1)}, prior=ObsPrior.fixed(1))
+    assert [chosen("auto", spec) for spec in (something, nothing, ObsSpec.flat(1))] == [
+        "auto", False, False
+    ]  # fmt: skip
+    assert chosen(True, nothing) is True
+    assert chosen(False, something) is False

@@ -34,6 +34,7 @@ from headwise.training.config import RunConfig, shown
 from headwise.training.device import AUTO
 from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop
 from headwise.training.loop import Loop
+from headwise.training.normalise import NormaliseObs
 from headwise.training.sinks.base import Sink
 
 
@@ -53,9 +54,9 @@ class Agent:
         factorization: How the joint action is built from heads, by name or as a dataclass.
         seeds: How many members to train (their seeds are 0, 1, ...), or the seed of each.
         num_envs: Environment slots of each member; None is 16, or what a vector env has.
+        normalise_obs: Bring observations to mean 0 and deviation 1; "auto" begins by their bounds.
         device: Where learners live: "cpu", "cuda"; "auto" measures which is faster.
-        **settings: Those of the algorithm, the factorization, the environment (`view`,
-            `env_settings`) and its normalization (`normalise_obs`), all of a `RunConfig`.
+        **settings: Settings of any part of a `RunConfig`: `lr`, `view`, `env_settings`, ...
     """
 
     @shown
@@ -68,16 +69,17 @@ class Agent:
         seeds: int | Sequence[int] = 1,
         num_envs: int | None = None,
         device: str = "cpu",
+        normalise_obs: NormaliseObs = "auto",
         **settings: Any,
     ) -> None:
         slots = 16 if num_envs is None else num_envs
-        settings |= {"factorization": factorization, "num_envs": slots}
-        config = RunConfig.of(algo, None, AT_AGENT, **settings)
+        settings |= {"factorization": factorization, "normalise_obs": normalise_obs}
+        config = RunConfig.of(algo, None, AT_AGENT, num_envs=slots, **settings)
         members, place = as_seeds(seeds), as_device("cpu" if device == AUTO else device)
         config.check_members(members)
         world = World(env, config.environment.env_settings, config.environment.view)
         vec = world.vec(members, num_envs)
-        config = config.replace(num_envs=vec.num_slots)
+        config = config.replace(num_envs=vec.num_slots).fitting(vec.obs_spec)
         if device == AUTO:
             place = chosen_device(config, members, world)
         self._begin(Parts(config, members, place, world.face(vec), world, {}), vec)
@@ -136,8 +138,7 @@ class Agent:
         return self._gives_masks or by_name or self._loop.legal is not None
 
     def __repr__(self) -> str:
-        config = self.config
-        before = f" after {self._steps_before:,}" if self._steps_before else ""
+        config, before = self.config, f" after {self._steps_before:,}" if self._steps_before else ""
         return (
             f"Agent({config.algorithm.name!r}, factorization={config.factorization.name!r}, "
             f"seeds={list(self.seeds)}, steps={self.steps:,}{before}; {self.face.spec})"

@@ -25,7 +25,7 @@ def head_importance(
     obs = torch.from_numpy(np.broadcast_to(rows, (members, *rows.shape)).copy())
     obs = obs.to(loop.keys.device)
     if loop.normaliser is not None:
-        obs = loop.normaliser.obs(obs, update=False)
+        obs = loop.normaliser.obs(obs)
     shares = learner.head_shares(obs)
     if shares is None:
         return None

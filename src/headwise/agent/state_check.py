@@ -18,7 +18,7 @@ from headwise.population import ShapesOnly
 from headwise.spaces import ActionSpec, View
 from headwise.training.config import RunConfig
 from headwise.training.loop import Loop, State
-from headwise.training.normalise import Normaliser
+from headwise.training.normalise import Normaliser, prior_of
 from headwise.training.transition import MASKS
 
 _ALWAYS = 1 << 26
@@ -142,6 +142,7 @@ def _check_normaliser(
         face.obs_spec.size,
         torch.empty(members, device="meta"),
         **vars(config.normalization),
+        prior=prior_of(config.normalization.normalise_obs, face.obs_spec),
     )
     wanted = ours.state_dict()
     if "so_far" in wanted and theirs.get("so_far", torch.empty(0)).shape == (members, 1):

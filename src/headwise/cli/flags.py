@@ -92,6 +92,8 @@ def _with_numbers(kinds: Iterable[type[Any]], argv: Sequence[str]) -> list[str]:
         if number is not None and name:
             several = len(given) if _is_several(hints[name]) else 1
             given[:several] = [_written_out(flag, word, number) for word in given[:several]]
+        if not given and bool in get_args(hints.get(name)):  # a switch that takes words too
+            first, given = f"--{name}", [str(not flag.startswith("--no-"))]
         words += [f"{flag}={given.pop(0)}" if equals else first, *given]
     return words
 

@@ -81,7 +81,7 @@ def deploy(
         observations=NamedObservations(observations),
         actions=NamedActions(spec, _heads_by_name(spec) if actions is None else actions, view),
         binning=binning,
-        normalise=_normalise(normaliser, observations.spec.size, member),
+        normalise=_normalise(normaliser, member),
         about={"algorithm": config.name, "factorization": factorization.name, "member": member},
     )
 
@@ -93,17 +93,14 @@ def _of_one_member(config: AlgorithmConfig, member: int) -> AlgorithmConfig:
     return replace(config, **own)
 
 
-def _normalise(
-    normaliser: Normaliser | None, obs_size: int, member: int
-) -> Callable[[Tensor], Tensor] | None:
+def _normalise(normaliser: Normaliser | None, member: int) -> Callable[[Tensor], Tensor] | None:
     """One member's normalisation of observations (1, B, O), frozen."""
-    state = {} if normaliser is None else normaliser.state_dict()
-    seen = {name: x.cpu() for name, x in state.items() if name.startswith("obs_")}
-    if normaliser is None or not seen:
+    if normaliser is None or not normaliser.scales_obs:
         return None
-    own = Normaliser(1, 1, obs_size, torch.ones(1), normalise_reward=False, clip=normaliser.clip)
-    own.load_state_dict(select_members(seen, [member]))
-    return lambda obs: own.obs(obs, update=False)
+    used = normaliser.obs_mean, normaliser.obs_deviation
+    mean, deviation = (x[member : member + 1].cpu().clone().unsqueeze(-2) for x in used)
+    clip = normaliser.clip
+    return lambda obs: ((obs - mean) / deviation).clamp(-clip, clip).to(torch.float32)
 
 
 def _heads_by_name(spec: ActionSpec) -> ActionCodec:

@@ -3,6 +3,7 @@
 from headwise.spaces.action import ActionSpec, Choice, Condition, Head, Range
 from headwise.spaces.convert import ActionCodec
 from headwise.spaces.observation import ObsCodec, ObsSpec
+from headwise.spaces.prior import ObsPrior
 from headwise.spaces.views import BinRule, View, ViewKind, bin_index, bin_values
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Condition",
     "Head",
     "ObsCodec",
+    "ObsPrior",
     "ObsSpec",
     "Range",
     "View",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from headwise.errors import SpaceError
 from headwise.spaces.action import MAX_OPTIONS, as_array
+from headwise.spaces.prior import ObsPrior
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -25,6 +26,8 @@ class ObsSpec:
     """The part of the vector that each leaf of the space fills, by its path."""
     is_bytes: bool = False
     """Whether the spaces promise nothing but whole numbers from 0 to 255, as images are."""
+    prior: ObsPrior | None = field(default=None, compare=False, repr=False)
+    """How `normalise_obs="auto"` begins; None, where nothing is scaled unless somebody says so."""
 
     @classmethod
     def flat(cls, size: int, name: str = "observation") -> ObsSpec:
@@ -96,7 +99,8 @@ class ObsCodec:
                 got=space,
                 fix="Give the agent something to see, if only a constant: Box(0, 1, (1,)).",
             )
-        self.spec = ObsSpec(start, slices, all(leaf.is_bytes for leaf in self._leaves))
+        prior = ObsPrior.joined([leaf.prior() for leaf in self._leaves])
+        self.spec = ObsSpec(start, slices, all(leaf.is_bytes for leaf in self._leaves), prior)
 
     def is_batch(self, obs: Any) -> bool:
         """Whether an observation has one axis more than a single one, as a batch has."""
@@ -188,7 +192,8 @@ class ObsCodec:
             )
             size = int(np.prod(space.shape))
             kind = np.dtype(space.dtype)
-            self._leaves.append(_Numbers(here, keys, space.shape, size, small, kind))
+            bounds = (space.low, space.high) if isinstance(space, spaces.Box) else None
+            self._leaves.append(_Numbers(here, keys, space.shape, size, small, kind, bounds))
         else:
             raise SpaceError(
                 f"the space at {here!r} cannot be observed as a vector",
@@ -231,6 +236,8 @@ class _Numbers:
     size: int
     is_bytes: bool
     dtype: np.dtype[Any]
+    bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
+    """Of a Box."""
     may_be_absent: bool = False
     """Whether it belongs to an agent, who may have left."""
     kinds: ClassVar[str] = "iubf"
@@ -287,6 +294,15 @@ class _Numbers:
         of_many = f" of row {row}" if rows > 1 and where is None else ""
         before = "" if where is None else f"{where(int(row))}: "
         return f"{before}the observation at {self.path!r}{of_many}"
+
+    def prior(self) -> ObsPrior:
+        """What is known of the size of its numbers: switches stay as they are, bytes are known."""
+        if self.bounds is None or self.dtype == np.bool_:
+            return ObsPrior.fixed(self.size)
+        low, high = self.bounds
+        if self.dtype == np.uint8 and self.size and not low.any() and (high == 255).all():
+            return ObsPrior.fixed(self.size, 255.0)
+        return ObsPrior.of(low, high)
 
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""

@@ -23,7 +23,7 @@ class Keeper:
 
     def __init__(self, pack: Pack, env: VecEnv) -> None:
         first = pack.runs[0]
-        self._pack = pack
+        self._pack, self._obs_spec = pack, env.obs_spec
         # A checkpoint names no module: nothing is imported for whoever loads it.
         self._world = World(bare_id(first.env), first.env_settings, first.view)
         self._face = self._world.face(env)
@@ -41,6 +41,6 @@ class Keeper:
     def _checkpoint(self, state: State, member: int) -> bytes:
         run = self._pack.runs[member]
         learned = member_state(state, member)
-        config = run.config.replace(total_timesteps=None)
+        config = run.config.fitting(self._obs_spec).replace(total_timesteps=None)
         made = Parts(config, (run.seed,), "cpu", self._face, self._world, learned)
         return parts_as_bytes(made._replace(steps_before=run.steps))

@@ -35,7 +35,7 @@ def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1)
     first = pack.runs[0]
     seeds = [run.seed for run in pack.runs]
     env = make_env(first, seeds, first.num_envs, env_threads)
-    return make_loop(env, pack.config(), seeds, device)
+    return make_loop(env, pack.config().fitting(env.obs_spec), seeds, device)
 
 
 def train_pack(

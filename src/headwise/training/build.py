@@ -17,7 +17,7 @@ from headwise.training.episodes import Episodes
 from headwise.training.fits import fits
 from headwise.training.freed_memory import keep_freed_memory
 from headwise.training.loop import Loop
-from headwise.training.normalise import Normaliser
+from headwise.training.normalise import Normaliser, prior_of
 from headwise.training.room import check_networks
 
 
@@ -71,7 +71,9 @@ def make_loop(
         normaliser = None
         if config.normalization.is_on:
             sizes = (keys.num_members, env.num_slots, env.obs_spec.size)
-            normaliser = Normaliser(*sizes, gamma, **vars(config.normalization))
+            how = config.normalization
+            prior = prior_of(how.normalise_obs, env.obs_spec)
+            normaliser = Normaliser(*sizes, gamma, **vars(how), prior=prior)
         loop = Loop(env, algorithm.build(task), keys, gamma, binning, normaliser)
     loop.episodes = Episodes(keep=keep_episodes)
     return loop

@@ -180,13 +180,13 @@ def compiled_ticks(
     algorithm: Algorithm,
     obs: Tensor | None,
     binning: Binning,
-    memory: Memory,
+    memory: Memory | None,
     known: CompiledTicks | None,
 ) -> CompiledTicks | None:
     """Those that are known, or others if they are of other buffers; None where there can be none.
 
     A rollout is allocated by the first step, which is an ordinary tick. Where it has room for
-    masks, all steps are. Of replay only acting is compiled.
+    masks, all steps are. Of replay, or without a memory, only acting is compiled.
     """
     acting = getattr(algorithm, "compiled_acting", lambda: None)()
     if acting is None or obs is None:

@@ -18,6 +18,8 @@ from headwise.factorizations import Factorization, factorizations
 from headwise.foreign_names import AT_LEARN
 from headwise.population import Keys
 from headwise.registry import unknown
+from headwise.spaces import ObsSpec
+from headwise.training.normalise import NormaliseObs, checked_normalise_obs, chosen
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,20 +55,21 @@ class EnvironmentConfig:
 class Normalization:
     """What is brought to a common size, by each member's own past."""
 
-    normalise_obs: bool = added(False)
-    """Bring observations to mean 0 and deviation 1."""
+    normalise_obs: NormaliseObs = added(False)
+    """Bring observations to mean 0 and deviation 1; "auto" begins by their bounds."""
     normalise_reward: bool = added(False)
     """Scale rewards by the deviation of the return."""
 
     def __post_init__(self) -> None:
-        for one in fields(Normalization):  # a class of flags has more
-            switch = checks.checked_switch(one.name, getattr(self, one.name))
-            object.__setattr__(self, one.name, switch)
+        switch = checked_normalise_obs(self.normalise_obs)
+        object.__setattr__(self, "normalise_obs", switch)
+        switch = checks.checked_switch("normalise_reward", self.normalise_reward)
+        object.__setattr__(self, "normalise_reward", switch)
 
     @property
     def is_on(self) -> bool:
         """Whether anything is."""
-        return self.normalise_obs or self.normalise_reward
+        return bool(self.normalise_obs) or self.normalise_reward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +136,10 @@ class RunConfig:
         """This configuration with other settings; arguments are those of `of`."""
         parts = {name: getattr(self, name) for name in _PARTS}
         return dataclasses.replace(self, **_shared_out(parts, flat, where))
+
+    def fitting(self, obs_spec: ObsSpec) -> RunConfig:
+        """This configuration with what "auto" means for such observations."""
+        return self.replace(normalise_obs=chosen(self.normalization.normalise_obs, obs_spec))
 
     # --- members --------------------------------------------------------------------------------
 

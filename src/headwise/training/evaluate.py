@@ -272,7 +272,7 @@ class Player:
         device = loop.keys.device
         seen = torch.from_numpy(np.array(obs, dtype=np.float32)).to(device)
         if loop.normaliser is not None:
-            seen = loop.normaliser.obs(seen, update=False, member=member)
+            seen = loop.normaliser.obs(seen, member)
         mask = None
         if legal is not None:
             mask = self._legal_options(torch.from_numpy(np.array(legal)).to(device))

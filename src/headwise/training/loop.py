@@ -95,8 +95,7 @@ class Loop:
 
     def _capture(self) -> None:
         """Whatever is captured, anew."""
-        # A normalizer makes new tensors as it goes.
-        where = self.keys.device if self.normaliser is None else torch.device("cpu")
+        where = self.keys.device
         self._act = Captured(lambda times: self._act_once(), where)
         self._take_in = Captured(lambda times: self._take_in_once(), where)
         # Those of PPO are thousands of kernels: it records its passes itself.
@@ -167,7 +166,7 @@ class Loop:
 
     def _ticks_at_once(self, env_steps: float) -> bool:
         """Whether everything is compiled; then as many ticks as `go_on` says, at least one."""
-        compiled = self._compiled_ticks() if self.in_episodes else None
+        compiled = self._compiled_ticks(self.obs) if self.in_episodes else None
         if compiled is None or compiled.env is None:
             return False
         self.in_episodes = False  # as in `_step`
@@ -182,13 +181,14 @@ class Loop:
         self._learn_what_is_due()
         return True
 
-    def _compiled_ticks(self) -> CompiledTicks | None:
-        """Acting and remembering as compiled calls, where they can be."""
-        if self.normaliser is None and self.legal is None:
-            given = self.env, self.algorithm, self.obs, self.binning, self.memory
-            self._compiled = compiled_ticks(*given, self._compiled)
-            return self._compiled
-        return None
+    def _compiled_ticks(self, seen: Tensor | None) -> CompiledTicks | None:
+        """Acting and remembering as compiled calls, where they can be; with scaling only acting."""
+        memory = self.memory if self.normaliser is None else None
+        if self.legal is not None or (memory is None and seen is self.obs):
+            return None
+        given = self.env, self.algorithm, seen, self.binning, memory, self._compiled
+        self._compiled = compiled_ticks(*given)
+        return self._compiled
 
     def tick(self) -> None:
         """One step of every slot, and the updates that are then due."""
@@ -233,10 +233,10 @@ class Loop:
     def _act_once(self) -> tuple[Tensor, Acted]:
         """What the learner sees now and what it does, which is sent to the environment."""
         assert self.obs is not None
-        if compiled := self._compiled_ticks():
+        seen = self.obs if self.normaliser is None else self.normaliser.shown(self.obs)
+        if compiled := self._compiled_ticks(seen):
             self._bridge.send(compiled.act())
-            return self.obs, compiled.acted
-        seen = self.obs if self.normaliser is None else self.normaliser.obs(self.obs, update=True)
+            return seen, compiled.acted
         acted = self.algorithm.act(seen, self.legal)
         # A member that has diverged may act by NaN; it goes on with something instead.
         self._bridge.send(self.binning.to_env(acted.action).nan_to_num(0.0))
@@ -297,6 +297,8 @@ class Loop:
             slots = self.env.num_slots
             after, before = (slots * (self.memory.steps - ago) for ago in (0, 1))
             due = plan.updates_by(after) - plan.updates_by(before)
+        if self.normaliser is not None:
+            self.normaliser.advance(self.ticks, None if isinstance(plan, ReplayPlan) else due > 0)
         if due:
             self.learn(due)
 
@@ -336,9 +338,8 @@ class Loop:
             next_legal=self._mask(fresh.get("next_legal")),
             whole=self._whole,
         )
-        if self.normaliser is None:
-            return step
-        return self.normaliser.taken_in(step, self._seen, as_seen=isinstance(self.memory, Rollout))
+        as_seen, known = isinstance(self.memory, Rollout), self.normaliser
+        return step if known is None else known.taken_in(step, self._seen, as_seen=as_seen)
 
     def _mask(self, legal: Tensor | None) -> Tensor | None:
         return None if legal is None else self._legal_options(legal)
@@ -396,4 +397,4 @@ class Loop:
         """Takes over what was learned, and nothing of where the run was."""
         self.algorithm.load_state_dict(state["learner"])
         if self.normaliser is not None:
-            self.normaliser.load_state_dict(state["normaliser"])
+            self.normaliser.load_state_dict(state.get("normaliser", {}))

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import torch
 from torch import Tensor
 
 from headwise.algorithms.base import ReplayBatch
+from headwise.checks import plain
 from headwise.errors import ConfigError
+from headwise.spaces import ObsPrior, ObsSpec
 from headwise.training.running_moments import RunningMoments
+from headwise.training.scaling import EPSILON, Scaling
 from headwise.training.transition import Transition
 
-_EPSILON = 1e-8
+NormaliseObs: TypeAlias = bool | Literal["auto"]
+"""Whether observations are normalised; "auto" begins with what their space says."""
+STEPS_BETWEEN = 256
+"""Steps of the vector environment after which what was seen counts, for replay."""
+
+
+def chosen(normalise_obs: NormaliseObs, obs_spec: ObsSpec) -> NormaliseObs:
+    """The same, without an "auto" where there is nothing to do, or where environments say so."""
+    if normalise_obs == "auto" and (obs_spec.prior is None or obs_spec.prior.says_nothing):
+        return False
+    return normalise_obs
+
+
+def prior_of(normalise_obs: NormaliseObs, obs_spec: ObsSpec) -> ObsPrior | None:
+    """What is known of observations beforehand, for those who ask for that."""
+    if normalise_obs != "auto":
+        return None
+    return obs_spec.prior or ObsPrior.unknown(obs_spec.size)
+
+
+def checked_normalise_obs(value: object) -> NormaliseObs:
+    """What a user said of it."""
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    if not isinstance(switch := plain(value), bool):
+        raise ConfigError(
+            "normalise_obs is a switch", got=value, allowed="True or False, or 'auto'"
+        )
+    return switch
 
 
 class Normaliser:
@@ -21,7 +54,8 @@ class Normaliser:
 
     A learner is always given normalised numbers. A rollout is remembered as the policy saw it; a
     replay memory keeps what the environment gave, and `batch` normalises what is drawn from it, for
-    by then the scale is another.
+    by then the scale is another. Observations count at fixed points only (`advance`), so that the
+    scale stands still while a rollout is collected.
 
     Args:
         num_members: Members (P).
@@ -30,6 +64,7 @@ class Normaliser:
         gamma: The members' discounts, (P,).
         normalise_obs: Whether observations are normalised.
         normalise_reward: Whether rewards are scaled.
+        prior: What is known of observations beforehand; None treats all numbers alike.
         clip: The largest size of a normalised number.
     """
 
@@ -40,53 +75,82 @@ class Normaliser:
         obs_size: int,
         gamma: Tensor,
         *,
-        normalise_obs: bool = True,
+        normalise_obs: NormaliseObs = True,
         normalise_reward: bool = True,
+        prior: ObsPrior | None = None,
         clip: float = 10.0,
     ) -> None:
         if not clip > 0.0:
             raise ConfigError("clip must be a size", got=clip, allowed="numbers above 0")
         device = gamma.device
         self.clip = clip
-        self._obs = RunningMoments(num_members, obs_size, device) if normalise_obs else None
+        self._obs = Scaling(num_members, obs_size, device, prior) if normalise_obs else None
         self._returns = RunningMoments(num_members, 1, device) if normalise_reward else None
+        self._shown: Tensor | None = None
         self._gamma = gamma.to(torch.float64).unsqueeze(-1)
         self._so_far = torch.zeros(num_members, num_slots, dtype=torch.float64, device=device)
 
     @property
+    def scales_obs(self) -> bool:
+        """Whether observations are normalised."""
+        return self._obs is not None
+
+    @property
     def obs_mean(self) -> Tensor:
-        """What is subtracted from an observation, float64 (P, O), or a zero."""
+        """What is subtracted from an observation, (P, O), or a zero."""
         return self._zero() if self._obs is None else self._obs.mean
 
     @property
     def obs_deviation(self) -> Tensor:
-        """What an observation is then divided by, float64 (P, O), or a one."""
-        return self._zero() + 1.0 if self._obs is None else _deviation(self._obs)
+        """What an observation is then divided by, (P, O), or a one."""
+        return self._zero() + 1.0 if self._obs is None else self._obs.deviation
 
     @property
     def return_deviation(self) -> Tensor:
         """What rewards are divided by, float64 (P, 1), or a one."""
         return self._zero() + 1.0 if self._returns is None else _deviation(self._returns)
 
-    def obs(self, obs: Tensor, update: bool, member: int | None = None) -> Tensor:
-        """Observations (P, ..., O), normalised.
+    def obs(self, obs: Tensor, member: int | None = None) -> Tensor:
+        """Observations (P, ..., O), normalised by what has counted so far.
 
         Args:
             obs: Observations as the environment gave them.
-            update: Whether they count; not in evaluation, and not when they have counted already.
-                Observations that count are (P, B, O).
             member: Whose they are, (1, ..., O); None: everyone has some.
         """
+        return obs if self._obs is None else self._clipped(self._obs(obs, member))
+
+    def shown(self, obs: Tensor) -> Tensor:
+        """What `obs` gives, always in the same place, for compiled code to act on."""
         if self._obs is None:
             return obs
-        if update:
-            self._obs.update(obs)
-        mean, deviation = self._obs.mean, _deviation(self._obs)
-        if member is not None:
-            mean, deviation = mean[member : member + 1], deviation[member : member + 1]
-        while mean.dim() < obs.dim():
-            mean, deviation = mean.unsqueeze(-2), deviation.unsqueeze(-2)
-        return self._clipped((obs - mean) / deviation)
+        if self._shown is None or self._shown.shape != obs.shape:
+            self._shown = torch.empty_like(obs)
+        return self._shown.copy_(self.obs(obs))
+
+    def take(self, obs: Tensor, valid: Tensor) -> None:
+        """Keeps observations (P, B, O) that were acted on, to count at the next `advance`.
+
+        Args:
+            obs: Observations as the environment gave them.
+            valid: Where a transition took place, (P, B); elsewhere nothing counts.
+        """
+        if self._obs is not None:
+            self._obs.take(obs, valid)
+
+    def advance(self, ticks: int, full: bool | None) -> None:
+        """Lets what was seen count if it is time: after a rollout, or every 256 steps with replay.
+
+        Before the first of these points there are others, after 1, 2, 4, 8, ... steps: a learner is
+        not to begin with numbers of any size.
+
+        Args:
+            ticks: Steps of the vector environment so far.
+            full: Whether a rollout is at its end; None where there is replay.
+        """
+        early = ticks < STEPS_BETWEEN and ticks & (ticks - 1) == 0
+        at_end = ticks % STEPS_BETWEEN == 0 if full is None else full
+        if self._obs is not None and (early or at_end):
+            self._obs.advance()
 
     def reward(
         self, reward: Tensor, done: Tensor, update: bool, valid: Tensor | None = None
@@ -110,7 +174,7 @@ class Normaliser:
         return self._scaled(reward)
 
     def taken_in(self, step: Transition, seen: Tensor, *, as_seen: bool) -> Transition:
-        """What is remembered of a step, whose reward counts.
+        """What is remembered of a step, whose observation and reward count.
 
         Args:
             step: The step, as the environment gave it.
@@ -119,10 +183,11 @@ class Normaliser:
                 keeps what was there: by the time it is drawn the scale is another.
         """
         ended = step.terminated | step.truncated
+        self.take(step.obs, step.valid)
         scaled = self.reward(step.reward, ended, update=True, valid=step.valid)
         if not as_seen:
             return step
-        next_obs = self.obs(step.next_obs, update=False)
+        next_obs = self.obs(step.next_obs)
         return step._replace(obs=seen, reward=scaled, next_obs=next_obs)
 
     def begin_episodes(self) -> None:
@@ -132,8 +197,8 @@ class Normaliser:
     def batch(self, batch: ReplayBatch) -> ReplayBatch:
         """What was drawn from replay, (P, B, ...), as a learner is to see it now."""
         return batch._replace(
-            obs=self.obs(batch.obs, update=False),
-            next_obs=self.obs(batch.next_obs, update=False),
+            obs=self.obs(batch.obs),
+            next_obs=self.obs(batch.next_obs),
             reward=self._scaled(batch.reward),
         )
 
@@ -172,7 +237,7 @@ class Normaliser:
 
 
 def _deviation(moments: RunningMoments) -> Tensor:
-    return (moments.variance + _EPSILON).sqrt()
+    return (moments.variance + EPSILON).sqrt()
 
 
 def _named(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:

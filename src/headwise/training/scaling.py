@@ -1,0 +1,127 @@
+"""Observations of a common size, by moments that stand still between fixed points."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from headwise.spaces import ObsPrior
+
+EPSILON = 1e-8
+UNKNOWN_ROWS = 10.0
+"""Rows that the deviation 1 of numbers without bounds is worth; their mean is worth none."""
+
+
+class Scaling:
+    """Mean and deviation of what each member has seen, up to the last time that they advanced.
+
+    What is seen since is added up aside, as sums of distances from the mean in use, so that nothing
+    is lost to a large offset. All is done in place, without waiting for the device, and no number
+    of one member ever depends on another.
+
+    Args:
+        num_members: Members (P).
+        size: The size of an observation (O).
+        device: Where observations are.
+        prior: What is known of observations beforehand; None treats all numbers alike, with mean 0
+            and deviation 1 till something is seen, and deviation 1 for what never changes.
+    """
+
+    def __init__(
+        self, num_members: int, size: int, device: torch.device, prior: ObsPrior | None = None
+    ) -> None:
+        def zeros(columns: int) -> Tensor:
+            return torch.zeros((num_members, columns), dtype=torch.float64, device=device)
+
+        self._columns: Tensor | None = None  # those that are learned; None is all
+        learned = size
+        if prior is not None:
+            learned = int(prior.learned.sum())
+            if learned < size:
+                self._columns = torch.from_numpy(prior.learned.nonzero()[0]).to(device)
+        self._mean, self._count, self._squares = (zeros(learned) for _ in range(3))
+        self._fresh_count = zeros(1)
+        self._fresh_sum, self._fresh_squares, self._more = (zeros(learned) for _ in range(3))
+        # Where nothing is learned numbers are divided by a constant, and float32 will do.
+        kind = torch.float64 if learned else torch.float32
+        self.mean = torch.zeros((num_members, size), dtype=kind, device=device)
+        """What is subtracted, (P, O)."""
+        self.deviation = torch.ones((num_members, size), dtype=kind, device=device)
+        """What is then divided by, (P, O)."""
+        if prior is not None:
+            own, rows = prior.learned, prior.rows[prior.learned]
+            self.deviation.copy_(torch.from_numpy(prior.deviation))
+            self._mean.copy_(torch.from_numpy(prior.mean[own]))
+            self._count.copy_(torch.from_numpy(rows))
+            self._squares.copy_(torch.from_numpy(prior.deviation[own] ** 2 * rows))
+            self._more.copy_(torch.from_numpy(UNKNOWN_ROWS * (rows == 0.0)))
+        self._use()
+
+    def __call__(self, obs: Tensor, member: int | None = None) -> Tensor:
+        """Observations (P, ..., O), scaled; or those of one member, (1, ..., O)."""
+        mean, deviation = self.mean, self.deviation
+        if member is not None:
+            mean, deviation = mean[member : member + 1], deviation[member : member + 1]
+        while mean.dim() < obs.dim():
+            mean, deviation = mean.unsqueeze(-2), deviation.unsqueeze(-2)
+        return (obs - mean) / deviation
+
+    def take(self, obs: Tensor, valid: Tensor) -> None:
+        """Adds up observations (P, B, O) for the next point; where not `valid`, none was acted on.
+
+        The rows of one member and feature are side by side: their sum is then the same for every P.
+        """
+        if not self._mean.shape[-1]:
+            return
+        own = obs if self._columns is None else obs.index_select(-1, self._columns)
+        rows_POB = own.to(torch.float64).transpose(-1, -2).contiguous()
+        counts_PB = valid.to(torch.float64)
+        off_POB = (rows_POB - self._mean.unsqueeze(-1)) * counts_PB.unsqueeze(-2)
+        self._fresh_count.add_(counts_PB.sum(-1, keepdim=True))
+        self._fresh_sum.add_(off_POB.sum(-1))
+        self._fresh_squares.add_(off_POB.square_().sum(-1))
+
+    def advance(self) -> None:
+        """Counts what was added up, by the rule of Chan, Golub and LeVeque, and uses it."""
+        number = self._fresh_count
+        off = self._fresh_sum / number.clamp_min(1.0)
+        squares = (self._fresh_squares - off * self._fresh_sum).clamp_min_(0.0)
+        total = (self._count + number).clamp_min(1.0)
+        self._squares.add_(squares + off.square() * (self._count * number / total))
+        self._mean.add_(off * (number / total))
+        self._count.add_(number)
+        for fresh in (self._fresh_count, self._fresh_sum, self._fresh_squares):
+            fresh.zero_()
+        self._use()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All numbers, each with the member axis first; nothing where nothing is learned."""
+        return {n: x.clone() for n, x in self._numbers().items()} if self._mean.numel() else {}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes back to a saved state."""
+        for name in self.state_dict():
+            self._numbers()[name].copy_(state[name])
+        self._use()
+
+    def _numbers(self) -> dict[str, Tensor]:
+        return {
+            "mean": self._mean,
+            "count": self._count,
+            "squares": self._squares,
+            "fresh_count": self._fresh_count,
+            "fresh_sum": self._fresh_sum,
+            "fresh_squares": self._fresh_squares,
+        }
+
+    def _use(self) -> None:
+        """Puts the moments into use, in the same place."""
+        more = self._more  # rows of deviation 1, wherever the mean is
+        variance = (self._squares + more) / (self._count + more).clamp_min(1.0)
+        deviation = (torch.where(variance > 0.0, variance, 1.0) + EPSILON).sqrt()
+        columns = self._columns
+        for used, learned in ((self.mean, self._mean), (self.deviation, deviation)):
+            if columns is None:
+                used.copy_(learned)
+            else:
+                used.index_copy_(-1, columns, learned.to(used.dtype))
