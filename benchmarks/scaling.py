@@ -1,4 +1,4 @@
-"""What scaling observations by default gains: scores with it and without, after equal steps.
+"""What scaling observations by their bounds gains: scores with it and without, after equal steps.
 
 `python -m benchmarks.scaling --kept scores.jsonl` trains what the file does not hold yet, five
 seeds as one population with default settings, and renews RESULTS.md. Several may run beside each
@@ -162,13 +162,13 @@ def section(found: dict[Cell, list[float]], head: str) -> str:
             rows.append([name, algorithm.upper(), f"{steps:,}", told(off), last])
     return "\n\n".join(
         [
-            "## Scaling observations by default",
+            "## Scaling observations",
             f"Mean return of {EPISODES} greedy episodes after equally many steps, all settings but "
             f"`normalise_obs` as they are by default, {SEEDS} seeds as one population on one core: "
             "mean over seeds, and Student's 95 % interval of it. Compiled environments are left as "
             "they are.",
             head + ".",
-            table(["task", "algorithm", "steps", "off", "auto, the default"], rows),
+            table(["task", "algorithm", "steps", "off", "auto"], rows),
         ]
     )
 

@@ -49,7 +49,7 @@ class Dial(gym.Env):
 
 
 def agent(algo="ppo", seeds=2, **settings):
-    settings = {"num_envs": 2, **SMALL[algo], **settings}
+    settings = {"num_envs": 2, "normalise_obs": "auto", **SMALL[algo], **settings}
     return hw.Agent(algo, Dial, seeds=seeds, **settings)
 
 
@@ -81,11 +81,15 @@ def test_it_begins_by_the_bounds_and_goes_by_what_is_seen():
 )
 def test_compiled_environments_and_categories_stay_as_they_are(env, expected):
     algo = "dqn" if env == "FrozenLake-v1" else "ppo"
-    assert hw.Agent(algo, env, num_envs=1).config.normalization.normalise_obs == expected
+    assert (
+        hw.Agent(algo, env, num_envs=1, normalise_obs="auto").config.normalization.normalise_obs
+        == expected
+    )
 
 
 def test_it_can_be_left_out():
     assert agent(normalise_obs=False).loop.normaliser is None
+    assert hw.Agent("ppo", Dial, num_envs=2, **SMALL["ppo"]).loop.normaliser is None
     assert agent(normalise_obs=True).config.normalization.normalise_obs is True
 
 

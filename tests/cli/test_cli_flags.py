@@ -262,7 +262,7 @@ def test_help_flows_over_the_lines_of_the_source(capsys):
 @pytest.mark.parametrize(
     ("words", "value"),
     [
-        ("", "auto"),
+        ("", False),
         ("--normalise-obs", True),
         ("--no-normalise-obs", False),
         ("--normalise-obs True", True),

@@ -69,7 +69,7 @@ class Agent:
         seeds: int | Sequence[int] = 1,
         num_envs: int | None = None,
         device: str = "cpu",
-        normalise_obs: NormaliseObs = "auto",
+        normalise_obs: NormaliseObs = False,
         **settings: Any,
     ) -> None:
         slots = 16 if num_envs is None else num_envs

@@ -68,7 +68,7 @@ class _Place:
 class EnvironmentFlags(Normalization, _Place):
     """Where to train."""
 
-    normalise_obs: bool | Literal["auto"] = "auto"
+    normalise_obs: bool | Literal["auto"] = False
     """Bring observations to mean 0 and deviation 1; auto begins by the bounds of their space, and
     leaves compiled environments as they are."""
 
