@@ -201,7 +201,7 @@ def test_a_full_disk_leaves_the_file_that_was_there(cell, tmp_path, monkeypatch)
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("headwise.files.write_bytes", full)
     with pytest.raises(ExportError, match=r"cannot be written; got .*No space left on device"):
         export_torch(cell.policy, path)
     assert path.read_bytes() == b"before"
