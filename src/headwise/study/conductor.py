@@ -33,6 +33,7 @@ from headwise.study.result import RunFailure
 from headwise.study.run import Run
 from headwise.study.store import HOW_TO_KEEP, WORKER_LOST, Store
 from headwise.study.study import Study
+from headwise.study.tables import parquet_module
 from headwise.training.device import AUTO
 from headwise.training.products import Products, not_as_asked, products_as, products_now
 
@@ -121,6 +122,7 @@ def _conduct(
 ) -> Summary:
     store = Store(folder)
     asked = planned_runs(study, store, options)
+    parquet_module()  # if it is not there, that is known before a folder is made
     with Locks(store.folder, ignore=options.ignore_locks) as locks:
         store.begin(study.to_json(), locks)
         return _under_way(study, store, asked, locks, options, progress)
