@@ -50,7 +50,7 @@ def loop_of(case="hybrid", seeds=(0, 1), algo="ppo", **more):
 
 def by_ticks(loop, env_steps):
     """One tick after another, as learners and environments without compiled ways take them."""
-    loop._compiled_ticks = lambda: None
+    loop._compiled_ticks = lambda *_: None
     loop._compiled = None
     while loop.env_steps < env_steps:
         loop.tick()

@@ -166,7 +166,8 @@ def test_an_agent_and_a_checkpoint_are_made_of_it(tmp_path):
 
 
 SOURCE = Path(hw.__file__).parent
-OWNERS = {"training/config.py", "training/normalise.py", "export/deploy.py"}
+OWNERS = {"training/config.py", "training/normalise.py", "training/build.py",
+          "agent/state_check.py"}  # fmt: skip
 """Where settings of normalization are declared, and where somebody acts on them."""
 
 

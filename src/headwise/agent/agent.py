@@ -34,7 +34,6 @@ from headwise.training.config import RunConfig, shown
 from headwise.training.device import AUTO
 from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop
 from headwise.training.loop import Loop
-from headwise.training.normalise import NormaliseObs
 from headwise.training.sinks.base import Sink
 
 
@@ -69,12 +68,11 @@ class Agent:
         seeds: int | Sequence[int] = 1,
         num_envs: int | None = None,
         device: str = "cpu",
-        normalise_obs: NormaliseObs = False,
         **settings: Any,
     ) -> None:
         slots = 16 if num_envs is None else num_envs
-        settings |= {"factorization": factorization, "normalise_obs": normalise_obs}
-        config = RunConfig.of(algo, None, AT_AGENT, num_envs=slots, **settings)
+        settings |= {"factorization": factorization, "num_envs": slots}
+        config = RunConfig.of(algo, None, AT_AGENT, **settings)
         members, place = as_seeds(seeds), as_device("cpu" if device == AUTO else device)
         config.check_members(members)
         world = World(env, config.environment.env_settings, config.environment.view)

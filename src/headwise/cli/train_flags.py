@@ -68,10 +68,6 @@ class _Place:
 class EnvironmentFlags(Normalization, _Place):
     """Where to train."""
 
-    normalise_obs: bool | Literal["auto"] = False
-    """Bring observations to mean 0 and deviation 1; auto begins by the bounds of their space, and
-    leaves compiled environments as they are."""
-
     def settings(self) -> dict[str, Any]:
         """What they say of a configuration, by name."""
         return vars(self) | {"env_settings": parse_pairs(self.env_settings, "setting")}

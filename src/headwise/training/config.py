@@ -56,7 +56,8 @@ class Normalization:
     """What is brought to a common size, by each member's own past."""
 
     normalise_obs: NormaliseObs = added(False)
-    """Bring observations to mean 0 and deviation 1; "auto" begins by their bounds."""
+    """Bring observations to mean 0 and deviation 1; auto begins by the bounds of their space, and
+    leaves compiled environments as they are."""
     normalise_reward: bool = added(False)
     """Scale rewards by the deviation of the return."""
 
