@@ -211,7 +211,7 @@ def test_a_learner_of_shapes_is_that_of_numbers(algo, view):
         agent = hw.Agent("ppo", "HybridShoot", seeds=2, num_envs=2, view=view)
         spec = agent.face.spec
         config = algorithms.get(algo)(hidden=(8, 6))
-        parts = {"spec": spec, "obs_size": 9, "num_slots": 2, "total_steps": 10}
+        parts = {"spec": spec, "obs_spec": hw.ObsSpec.flat(9), "num_slots": 2, "total_steps": 10}
         try:
             built = config.build(Task(factorization=kind(), keys=Keys((3, 4)), **parts))
         except hw.ConfigError:

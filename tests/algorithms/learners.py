@@ -15,7 +15,7 @@ from headwise.algorithms.base import ReplayBatch, RolloutBatch, Task
 from headwise.factorizations import Factorization, factorizations
 from headwise.ops import Buffer, Network
 from headwise.population import Keys, Store
-from headwise.spaces import Condition
+from headwise.spaces import Condition, ObsSpec
 
 OBS = 4
 DISCRETE = ActionSpec.of(a=Choice(2), b=Choice(3), c=Choice(2))
@@ -40,8 +40,8 @@ def make_learner(
     if isinstance(kind, str):
         kind = factorizations.get(kind)()
     task = Task(
-        spec=spec, obs_size=obs, num_slots=envs, total_steps=steps, factorization=kind,
-        keys=Keys(range(members)),
+        spec=spec, obs_spec=ObsSpec.flat(obs), num_slots=envs, total_steps=steps,
+        factorization=kind, keys=Keys(range(members)),
     )  # fmt: skip
     config = algorithms.get(algorithm)(**{"hidden": (8, 8)} | settings)
     return config.build(task)

@@ -39,7 +39,7 @@ from headwise.algorithms.base import ReplayBatch, RolloutBatch, Task
 from headwise.factorizations import factorizations
 from headwise.heads.layout import Layout
 from headwise.population import Keys
-from headwise.spaces import Condition
+from headwise.spaces import Condition, ObsSpec
 
 FOLDER = Path(__file__).parents[1] / "goldens"
 SEEDS = (3, 0, 11)
@@ -117,7 +117,7 @@ def task_of(cell, seeds=SEEDS):
     own = SMALL_FACTORIZATION.get(cell.factorization, {}) | _tuples(cell.factorization_settings)
     return Task(
         spec=SPECS[cell.spec],
-        obs_size=OBS,
+        obs_spec=ObsSpec.flat(OBS),
         num_slots=SLOTS,
         total_steps=10 * SLOTS * STEPS if cell.algorithm == "ppo" else 2 * UPDATES * SLOTS,
         factorization=factorizations.get(cell.factorization)(**own),

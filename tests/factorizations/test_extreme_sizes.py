@@ -4,7 +4,7 @@ import pytest
 import torch
 from built import ONE_OF, PARAMETERS
 
-from headwise import ActionSpec, Choice, ConfigError, Range, SpaceError
+from headwise import ActionSpec, Choice, ConfigError, ObsSpec, Range, SpaceError
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import ReplayBatch, Task
 from headwise.factorizations import factorizations
@@ -28,7 +28,7 @@ def learner_for(algorithm, factorization, spec, seeds=(0, 1)):
     config = algorithms.get(algorithm)(hidden=(8,), **small)
     task = Task(
         spec=spec,
-        obs_size=3,
+        obs_spec=ObsSpec.flat(3),
         num_slots=4,
         total_steps=100,
         factorization=factorizations.get(factorization)(),

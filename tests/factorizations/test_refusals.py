@@ -4,7 +4,7 @@ import pytest
 import torch
 from built import CONTINUOUS, DISCRETE, HYBRID, SPECS
 
-from headwise import ConfigError
+from headwise import ConfigError, ObsSpec
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import Task
 from headwise.factorizations import factorizations
@@ -27,7 +27,7 @@ def build(algorithm, factorization, spec, **settings):
     return config.build(
         Task(
             spec=Binning(spec, config.bins).spec,
-            obs_size=4,
+            obs_spec=ObsSpec.flat(4),
             num_slots=2,
             total_steps=100,
             factorization=factorization,

@@ -21,7 +21,7 @@ from headwise.algorithms import algorithms
 from headwise.algorithms.base import ReplayBatch, RolloutBatch, Task
 from headwise.factorizations import factorizations
 from headwise.population import Keys
-from headwise.spaces import Condition
+from headwise.spaces import Condition, ObsSpec
 
 GPU = "cuda"
 SEEDS = (3, 2**63 + 5, 11)
@@ -133,7 +133,7 @@ def build(cell: Cell, device: str, seeds: Sequence[int] = SEEDS) -> Any:
     steps = 10 * SLOTS * STEPS if cell.algorithm == "ppo" else 2 * UPDATES * SLOTS
     task = Task(
         spec=SPECS[cell.spec],
-        obs_size=OBS,
+        obs_spec=ObsSpec.flat(OBS),
         num_slots=SLOTS,
         total_steps=steps,
         factorization=factorizations.get(cell.factorization)(**own),

@@ -19,7 +19,7 @@ SPEC = hw.ActionSpec.of(a=hw.Choice(3), b=hw.Choice(40), c=hw.Choice(2))
 
 def task(name, obs_size, *, spec=SPEC, seeds=(0, 1), slots=16):
     return Task(
-        spec=spec, obs_size=obs_size, num_slots=slots, total_steps=1000,
+        spec=spec, obs_spec=hw.ObsSpec.flat(obs_size), num_slots=slots, total_steps=1000,
         factorization=factorizations.get(name)(), keys=Keys(seeds),
     )  # fmt: skip
 

@@ -118,7 +118,7 @@ def _check_learner(
         )
     task = Task(
         spec=spec,
-        obs_size=face.obs_spec.size,
+        obs_spec=face.obs_spec,
         num_slots=config.num_envs,
         total_steps=config.total_timesteps or 1,
         factorization=config.factorization,

@@ -28,7 +28,7 @@ from headwise.heads.layout import Layout
 from headwise.ops import Buffer
 from headwise.population import Keys, per_member
 from headwise.registry import Registry, unknown
-from headwise.spaces import ActionSpec
+from headwise.spaces import ActionSpec, ObsSpec
 
 _VARIES = "may vary along the population"
 PerMember: TypeAlias = Annotated[float | tuple[float, ...], _VARIES]
@@ -49,7 +49,8 @@ class Task:
 
     spec: ActionSpec
     """The action as the learner sees it."""
-    obs_size: int
+    obs_spec: ObsSpec
+    """An observation as the learner sees it."""
     num_slots: int
     """Environment slots of each member (E)."""
     total_steps: int

@@ -44,7 +44,7 @@ class Learner(Algorithm, ABC):
         kind.check(task.spec)
         for what in config.needs:
             check_offers(kind, what, config.name)
-        self._settings, self.keys, self.features = config, keys, task.obs_size
+        self._settings, self.keys, self.features = config, keys, task.obs_spec.size
         self.layout = Layout(task.spec, task.device, joint=kind.is_joint)
         self.num_envs = task.num_slots
         """Environment copies (E): the rows that are acted on at once."""

@@ -67,7 +67,7 @@ def deploy(
     single = _of_one_member(config, member).build(
         Task(
             spec=binning.spec,
-            obs_size=observations.spec.size,
+            obs_spec=observations.spec,
             num_slots=_MORE_THAN_ONE,
             total_steps=1,
             factorization=factorization,

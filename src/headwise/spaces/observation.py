@@ -18,24 +18,6 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
-class ObsSpec:
-    """The layout of a flat observation: a size, and which part of it came from where."""
-
-    size: int
-    slices: dict[str, slice]
-    """The part of the vector that each leaf of the space fills, by its path."""
-    is_bytes: bool = False
-    """Whether the spaces promise nothing but whole numbers from 0 to 255, as images are."""
-    prior: ObsPrior | None = field(default=None, compare=False, repr=False)
-    """How `normalise_obs="auto"` begins; None, where nothing is scaled unless somebody says so."""
-
-    @classmethod
-    def flat(cls, size: int, name: str = "observation") -> ObsSpec:
-        """An observation that is a plain vector already."""
-        return cls(size, {name: slice(0, size)})
-
-
-@dataclass(frozen=True)
 class ObsLeaf:
     """An array at a place of an observation space."""
 
@@ -45,6 +27,32 @@ class ObsLeaf:
     """For categories the number of options of each element; None for numbers."""
     starts: tuple[int, ...] = ()
     """For categories the first option of each element."""
+    is_packed: bool = False
+    """Whether a row holds its bytes as they are, four to a word; else one float32 a number."""
+
+
+@dataclass(frozen=True)
+class ObsSpec:
+    """The layout of an observation as a row of float32 words: which part came from where.
+
+    A leaf of numbers fills a word for each, a category one for each option. A packed leaf fills its
+    words with bytes: nobody but `nets/preprocess.py` reads them as numbers.
+    """
+
+    size: int
+    slices: dict[str, slice]
+    """The part of the vector that each leaf of the space fills, by its path."""
+    is_bytes: bool = False
+    """Whether the spaces promise nothing but whole numbers from 0 to 255, as images are."""
+    prior: ObsPrior | None = field(default=None, compare=False, repr=False)
+    """How `normalise_obs="auto"` begins; None, where nothing is scaled unless somebody says so."""
+    leaves: tuple[ObsLeaf, ...] = field(default=(), compare=False, repr=False)
+    """What the slices are made of; empty for a plain vector."""
+
+    @classmethod
+    def flat(cls, size: int, name: str = "observation") -> ObsSpec:
+        """An observation that is a plain vector already."""
+        return cls(size, {name: slice(0, size)})
 
 
 class ObsCodec:
@@ -100,7 +108,8 @@ class ObsCodec:
                 fix="Give the agent something to see, if only a constant: Box(0, 1, (1,)).",
             )
         prior = ObsPrior.joined([leaf.prior() for leaf in self._leaves])
-        self.spec = ObsSpec(start, slices, all(leaf.is_bytes for leaf in self._leaves), prior)
+        only_bytes = all(leaf.is_bytes for leaf in self._leaves)
+        self.spec = ObsSpec(start, slices, only_bytes, prior, self.leaves)
 
     def is_batch(self, obs: Any) -> bool:
         """Whether an observation has one axis more than a single one, as a batch has."""

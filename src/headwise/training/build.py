@@ -60,7 +60,7 @@ def make_loop(
         binning = Binning(env.spec, algorithm.bins, device)
         task = Task(
             spec=binning.spec,
-            obs_size=env.obs_spec.size,
+            obs_spec=env.obs_spec,
             num_slots=env.num_slots,
             total_steps=config.total_timesteps or 1,
             factorization=config.factorization,
