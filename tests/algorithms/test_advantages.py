@@ -1,10 +1,18 @@
 """From what a critic says of a rollout to advantages and targets, by hand."""
 
+import sys
+from pathlib import Path
+
 import pytest
 import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
+
+from by_hand import result, rows
 from learners import make_learner, rollout_batch
 
 from headwise import ActionSpec, Choice
+from headwise.algorithms.ppo.advantages import value_of_next
 from headwise.algorithms.ppo.ratios import group_advantages
 from headwise.ops import Buffer, Ratios
 
@@ -14,7 +22,7 @@ SAID = {"value": [0.5, 1.0, 1.5, 2.0], "next_value": [1.0, 9.0, 4.0, 6.0]}
 EVEN = [[1.0, 1.0]] * 4
 
 
-def estimate(factorization="shared", importance=None, spec=SPEC, **settings):
+def estimate(factorization="shared", importance=None, spec=SPEC, q=None, **settings):
     """What is made of four steps of one environment, if policy and critic say what is said above.
 
     Rewards are 1, 2, 3 and 4; the second ends the task, and the third is cut off. Importance is
@@ -31,6 +39,7 @@ def estimate(factorization="shared", importance=None, spec=SPEC, **settings):
     learner.load(batch)
     said = {name: torch.tensor(x).unsqueeze(-1) for name, x in SAID.items()}
     said |= {} if importance is None else {"importance": torch.tensor(importance)}
+    said |= {} if q is None else {"q": torch.tensor(q).unsqueeze(-1)}
 
     def look(part):
         for name, x in said.items():
@@ -65,6 +74,37 @@ def test_one_step_targets_by_hand():
     found = estimate("vdn", EVEN, critic_target="one_step")
     assert flat(found["target"]) == [1.5, 2.0, 5.0, 7.0]
     assert flat(found["plain"]) == [1.25, 1.0, 3.5, 5.0]  # the same as ever
+
+
+def test_targets_with_what_was_done_next_by_hand():
+    """r + 0.5 Q(s', a'), and V(s') after a cut and the rollout's end."""
+    said = {"q": [10.0, 20.0, 30.0, 40.0]}
+    found = estimate("vdn", EVEN, critic_target="one_step_q", **said)
+    assert flat(found["target"]) == [11.0, 2.0, 5.0, 7.0]
+    assert flat(found["plain"]) == [1.25, 1.0, 3.5, 5.0]
+
+
+def test_what_was_done_next_is_of_the_same_environment():
+    """Two environments side by side; the second step ends the first one's episode."""
+    q, value = rows(*[[float(i)] for i in range(6)]), rows(*[[10.0 + i] for i in range(6)])
+    ends, none = rows([0.0], [0.0], [1.0], [0.0], [0.0], [0.0]), rows(*[[0.0]] * 6)
+    expected = [2.0, 3.0, 12.0, 5.0, 14.0, 15.0]
+    for given in ((ends, none), (none, ends)):
+        found = result(value_of_next, q, value, *given, num_envs=2)
+        assert found.flatten().tolist() == expected
+
+
+@pytest.mark.parametrize("factorization", ["vdn", "qplex"])
+def test_q_of_a_rollout_is_what_the_critic_predicts(factorization):
+    learner = make_learner("ppo", factorization, SPEC, critic_target="one_step_q")
+    learner.load(rollout_batch(learner))
+    learner.estimator.run(learner.rollout, learner.updates, 5)
+    found = learner.rollout["q"].tensor.clone()
+    assert found.std() > 0.01
+    for start in range(0, learner.num_rows, 4):  # the critic has room for a few
+        part = learner.rollout.part(start, min(4, learner.num_rows - start))
+        predicted = learner.critic.predict(part["obs"], part.actions())
+        torch.testing.assert_close(predicted.tensor, found[..., start : start + part.num_rows, :])
 
 
 WEIGHTS = [[0.25, 0.75], [1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]

@@ -14,12 +14,13 @@ from headwise.algorithms.ppo.credit import credit_weights, head_importance
 from headwise.ops import HeadTable
 
 
-def weights(importance, alpha, floor=0.0, in_use=None):
+def weights(importance, alpha, floor=0.0, in_use=None, *, signed=False):
     """Shares (B, H) of importance (B, H), so far on the way to the full ones."""
     clock = ticks(round(1000 * alpha))
     used = None if in_use is None else in_use[None, None]
     given = importance[None, None], clock, used
-    return result(credit_weights, *given, span=1000.0, floor=floor)[0, 0]
+    settings = {"span": 1000.0, "floor": floor, "signed": signed}
+    return result(credit_weights, *given, **settings)[0, 0]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
@@ -51,6 +52,20 @@ def test_only_heads_in_use_share_the_credit():
     torch.testing.assert_close(half, torch.tensor([[0.65, 0.0, 0.35]]))
     even = weights(importance, 0.0, 0.0, in_use)
     torch.testing.assert_close(even, torch.tensor([[0.5, 0.0, 0.5]]))
+
+
+def test_signed_weights_by_hand():
+    """The paper's Equation 8: shares divided by their sum, whatever their signs."""
+    credit = torch.tensor([[1.0, -0.75]])
+    for alpha, expected in ((1.0, [4.0, -3.0]), (0.5, [2.25, -1.25]), (0.0, [0.5, 0.5])):
+        torch.testing.assert_close(weights(credit, alpha, signed=True), torch.tensor([expected]))
+    half = weights(credit, 1.0, 0.5, signed=True)
+    torch.testing.assert_close(half, torch.tensor([[2.25, -1.25]]))
+    for none in ([0.0, 0.0], [2.0, -2.0]):  # no 0 / 0, and no 2 / 0
+        assert weights(torch.tensor([none]), 1.0, signed=True).tolist() == [[0.5, 0.5]]
+    used = torch.tensor([[1.0, 0.0, 1.0]])
+    found = weights(torch.tensor([[3.0, 9.0, -1.0]]), 1.0, 0.0, used, signed=True)
+    torch.testing.assert_close(found, torch.tensor([[1.5, 0.0, -0.5]]))
 
 
 def test_a_head_of_less_importance_never_gets_more():
@@ -88,6 +103,8 @@ def test_spreads_and_gradients_by_hand():
     assert importance("state", slope=slope) == [2.0, 12.0]
     assert importance("grad") == [2.0, 2.0]
     assert importance("grad", slope=slope) == [1.0, 6.0]
+    assert importance("signed") == [2.0, -2.0]
+    assert importance("signed", slope=slope) == [1.0, -6.0]
 
 
 def test_what_may_not_be_chosen_spreads_nothing():

@@ -6,6 +6,7 @@ import pytest
 import torch
 from learners import as_buffer, networks
 
+from headwise import ConfigError
 from headwise.algorithms.ppo import PPO
 from headwise.algorithms.ppo.buffers import Rows
 from headwise.algorithms.ppo.offline import OfflineRows
@@ -168,3 +169,8 @@ def test_what_was_no_transition_teaches_nothing():
     assert torch.equal(first, past.loss())
     past.part["reward"].tensor[:, :, 1] = 1e3
     assert (first < past.loss()).all()
+
+
+def test_it_is_not_known_what_was_done_after_rows_of_the_past():
+    with pytest.raises(ConfigError, match="what was done next"):
+        PPO(offline_rows=100, critic_target="one_step_q")

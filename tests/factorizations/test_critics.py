@@ -203,6 +203,7 @@ def test_importance_is_the_spread_or_the_share_times_the_slope_of_the_mixture(na
         "uniform": torch.ones_like(chosen),
         "range": spread.double(),
         "grad": (chosen * at_chosen).abs(),
+        "signed": chosen * at_chosen,
         "range_slope": spread * at_chosen,
         "state": spread * at_zero,
     }

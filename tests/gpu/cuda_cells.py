@@ -65,10 +65,11 @@ OFF_THE_PATH: list[tuple[str, str, str, dict[str, Any]]] = [
     *(
         ("ppo", name, "hybrid", {"importance": kind, "anneal_share": 0.0})
         for name in ("vdn", "qplex")
-        for kind in ("uniform", "range", "range_slope", "grad", "state")
+        for kind in ("uniform", "range", "range_slope", "grad", "signed", "state")
     ),
     ("ppo", "qplex", "one_of", {"weight_place": "outside"}),
     ("ppo", "vdn", "hybrid", {"critic_target": "one_step"}),
+    ("ppo", "qplex", "hybrid", {"critic_target": "one_step_q"}),
     ("ppo", "qplex", "hybrid", {"centre": "minibatch"}),
     ("ppo", "qplex", "discrete", {"correct_mixture": True}),
     ("ppo", "ar", "hybrid", {"mean_penalty": 0.1, "policy_gain": 6.0}),

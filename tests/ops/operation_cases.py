@@ -594,7 +594,7 @@ def expected_value(new: Numbers) -> Iterator[Case]:
 @of
 def head_importance(new: Numbers) -> Iterator[Case]:
     table = side_by_side((3, 5, 4))
-    for kind in ("uniform", "range", "range_slope", "grad", "state"):
+    for kind in ("uniform", "range", "range_slope", "grad", "signed", "state"):
         probs, mask, slope = new.log_probs(table).exp(), new.mask(table), new.uniform(3)
         inputs = outputs(new, table), new.normal(3), probs, mask, slope
         yield Case(inputs, {"table": table, "kind": kind})
@@ -605,6 +605,14 @@ def credit_weights(new: Numbers) -> Iterator[Case]:
     for use in (None, new.coins(3).index_fill(-1, torch.tensor([0]), 1.0)):
         settings = {"span": 100.0, "floor": 0.1}
         yield Case((new.uniform(3), clocks(), use), settings, bits=(1,))
+        yield Case((new.normal(3), clocks(), use), settings | {"signed": True}, bits=(1,))
+
+
+@of
+def value_of_next(new: Numbers) -> Iterator[Case]:
+    rows = 10 * 4
+    given = new.normal(1, rows), new.normal(1, rows), new.coins(1, rows), new.coins(1, rows)
+    yield Case(given, {"num_envs": 4})
 
 
 @of

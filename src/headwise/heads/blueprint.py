@@ -15,7 +15,7 @@ from headwise.population.store import Free
 
 Part: TypeAlias = Network | Free
 
-Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "state"]
+Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "signed", "state"]
 """How a branching critic of PPO tells how much each head matters."""
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+from torch import Tensor
+
 from headwise import ops
 from headwise.algorithms.ppo.buffers import Rows
 from headwise.algorithms.ppo.credit import credit_weights, expected_mixture, head_importance
@@ -11,7 +14,7 @@ from headwise.algorithms.ppo.ratios import group_advantages
 from headwise.factorizations.critics import BranchingCritic, critic_options, option_probs
 from headwise.heads.blueprint import Critic, Importance, Policy
 from headwise.heads.layout import Layout
-from headwise.ops import Buffer, Ratios, Scratch
+from headwise.ops import Buffer, Ratios, Scratch, operation
 
 if TYPE_CHECKING:
     from headwise.algorithms.ppo import PPO
@@ -70,7 +73,11 @@ class Estimator:
         trace, rest = [rows[name] for name in names], (self.gamma, self.gae_lambda)
         ops.gae(*trace, None, *rest, num_envs=self.num_envs, out=rows["plain"])
         if critic is not None and config.critic_target == "one_step":
-            self.one_step(rows)
+            self.one_step(rows, rows["next_value"])
+        elif critic is not None and config.critic_target == "one_step_q":
+            given = rows["q"], *(rows[name] for name in ("next_value", "terminated", "truncated"))
+            value_of_next(*given, num_envs=self.num_envs, out=rows["next_q"])
+            self.one_step(rows, rows["next_q"])
         else:
             ops.add(rows["value"], rows["plain"], out=rows["target"])
         if critic is None:
@@ -78,7 +85,8 @@ class Estimator:
         else:
             credit_weights(
                 rows["importance"], updates, rows.get("in_use"), span=self._span,
-                floor=config.importance_floor, out=rows["weight"],
+                floor=config.importance_floor, signed=self.importance == "signed",
+                out=rows["weight"],
             )  # fmt: skip
             ops.row_mean(rows["weight"], out=self.weights)
             if config.weight_place == "inside":
@@ -97,11 +105,11 @@ class Estimator:
                 rows["credit"], ratios=self.ratios, mean=critic is None, out=rows["advantage"]
             )
 
-    def one_step(self, rows: Rows) -> None:
+    def one_step(self, rows: Rows, next_value: Buffer) -> None:
         """Targets: the reward and the next value, without it where the task has ended."""
         discount = self._scratch("discount", rows.num_rows)
         ops.discount_of(rows["terminated"], self.gamma, out=discount)
-        ops.td_target(rows["reward"], discount, rows["next_value"], None, None, out=rows["target"])
+        ops.td_target(rows["reward"], discount, next_value, None, None, out=rows["target"])
 
     def next_values(self, rows: Rows) -> None:
         """V of the true successors."""
@@ -142,6 +150,8 @@ class Estimator:
             ops.in_use(rows["option"], table=critic.table, out=rows["in_use"])
         value, scores, _ = critic.net.forward([rows["obs"]])
         chosen, gradient = critic.chosen(scores, rows.actions()), None
+        if "q" in rows:
+            critic.combine(value, chosen, rows["obs"], out=rows["q"])
         if kind not in ("uniform", "range"):
             gradient = critic.q_gradient(rows["obs"], None if kind == "state" else chosen)
         head_importance(
@@ -159,7 +169,8 @@ class Estimator:
         self._write_importance(self.branching, rows, kind)
         late = self._scratch("late", 1, 2)
         late.longs.fill_(1)
-        credit_weights(rows["importance"], late, None, span=1.0, floor=0.0, out=rows["weight"])
+        full = {"span": 1.0, "floor": 0.0, "signed": kind == "signed"}
+        credit_weights(rows["importance"], late, None, **full, out=rows["weight"])
         return rows["weight"]
 
     def _add_expected_mixture(
@@ -172,3 +183,20 @@ class Estimator:
             more = self._scratch("more", rows.num_rows)
             expected_mixture(scores, rows["probs"], weights, table=critic.table, out=more)
             ops.add(rows[value], more, out=rows[value])
+
+
+@operation(compiled=False)
+def value_of_next(
+    q: Tensor, next_value: Tensor, terminated: Tensor, truncated: Tensor, *, num_envs: int
+) -> Tensor:
+    """Q(s', a') of what was done next, (P, 1, B, 1), or V(s') where an episode or the rollout ends.
+
+    Args:
+        q: Of what was done in each row, (P, 1, B, 1).
+        next_value: V(s'), (P, 1, B, 1).
+        terminated: Where the task has ended, (P, 1, B, 1).
+        truncated: Where the episode was cut off, (P, 1, B, 1).
+        num_envs: Rows of a step.
+    """
+    later = torch.cat([q[..., num_envs:, :], next_value[..., -num_envs:, :]], dim=-2)
+    return torch.where(terminated + truncated > 0.0, next_value, later)

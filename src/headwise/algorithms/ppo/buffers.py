@@ -108,6 +108,7 @@ class Widths:
         once |= {"next_mask": layout.total} if masked else {}
         once |= {"next_value": values, "plain": values, "credit": credit}
         once |= {"importance": heads, "weight": heads} if options else {}
+        once |= {"q": 1, "next_q": 1} if options and config.critic_target == "one_step_q" else {}
         self.rollout = once | learned
         """What a rollout has."""
         drop = {"value"} if config.value_clip is None else set()

@@ -50,17 +50,22 @@ class PPO(AlgorithmConfig):
     which is the product for ar and joint."""
     normalise: Literal["rollout", "minibatch", "off"] = "rollout"
     """Over what advantages are brought to mean 0 and deviation 1, all heads together."""
-    importance: Literal["auto", "uniform", "range", "range_slope", "grad", "state"] = "auto"
+    importance: Literal["auto", "uniform", "range", "range_slope", "grad", "signed", "state"] = (
+        "auto"
+    )
     """How a branching critic shares out credit. `auto`: as the factorization says, which is range
-    for vdn and grad for qplex."""
+    for vdn and grad for qplex. `range` is the paper's rule for VDN-PPO and `signed` that for
+    PPO-MIX, whose weights have no bound; `grad` is `signed` by size."""
     weight_place: Literal["inside", "outside"] = "inside"
     """Weight every residual of the trace (the paper), or the whole estimate by its own state."""
     anneal_share: float = 0.8
     """Share of the updates after which importance weights apply in full."""
     importance_floor: float = 0.0
     """Share of the credit that is always uniform."""
-    critic_target: Literal["lambda", "one_step"] = "lambda"
-    """What a branching critic is regressed on."""
+    critic_target: Literal["lambda", "one_step", "one_step_q"] = "lambda"
+    """What a branching critic is regressed on: the lambda-return, as in the paper's package; the
+    paper's own `r + gamma V(s')`; or `r + gamma Q(s', a')`, which the paper advises against, with
+    what was done next, or V(s') where an episode or the rollout ends."""
     centre: Literal["rollout", "minibatch"] = "rollout"
     """Centre advantages under the policy that acted, or under the current one each time."""
     correct_mixture: bool = False
@@ -115,6 +120,13 @@ class PPO(AlgorithmConfig):
             )
         if self.value_clip is not None:
             self.require("value_clip", 0.0, 1e9, open_low=True)
+        if self.critic_target == "one_step_q" and self.offline_rows:
+            raise ConfigError(
+                "ppo's critic learns from rows of the past, which do not tell what was done next",
+                got=f"critic_target='one_step_q', offline_rows={self.offline_rows}",
+                allowed="critic_target='one_step_q' with offline_rows=0",
+                fix="Leave one of them out.",
+            )
         check_counts(self, "rollout", "minibatch", "epochs")
         if self.inspect is not None:
             inspectors.get(self.inspect)

@@ -19,12 +19,12 @@ def head_importance(
     y: Tensor, chosen: Tensor, probs: Tensor, mask: Tensor | None, gradient: Tensor | None,
     *, table: HeadTable, kind: Importance,
 ) -> Tensor:  # fmt: skip
-    """How much each head matters, (P, 1, B, H), not negative.
+    """How much each head matters, (P, 1, B, H), not negative but for `signed`.
 
-    `range` is the spread of a head's advantages, `grad` the size of the first-order share of the
-    mixture at the action taken, `range_slope` the spread times the mixer's gradient there, and
-    `state` the spread times the gradient at zero, which depends on the state alone. The spread is
-    that of the options which may be chosen.
+    `range` is the spread of a head's advantages, `signed` the first-order share of the mixture at
+    the action taken (the paper's Equation 8), `grad` the size of it, `range_slope` the spread times
+    the mixer's gradient there, and `state` the spread times the gradient at zero, which depends on
+    the state alone. The spread is that of the options which may be chosen.
 
     Args:
         y: Advantages of all options of the critic, (P, 1, B, W).
@@ -37,8 +37,9 @@ def head_importance(
     """
     if kind == "uniform":
         return torch.ones_like(chosen)
-    if kind == "grad":
-        return (chosen if gradient is None else chosen * gradient).abs()
+    if kind in ("grad", "signed"):
+        share = chosen if gradient is None else chosen * gradient
+        return share if kind == "signed" else share.abs()
     exists = table.exists
     if mask is not None:
         bins = mask.new_ones(*mask.shape[:-1], table.total - mask.shape[-1])
@@ -54,22 +55,32 @@ def head_importance(
 
 @operation(compiled=False)
 def credit_weights(
-    importance: Tensor, clock: Tensor, in_use: Tensor | None, *, span: float, floor: float
-) -> Tensor:
+    importance: Tensor, clock: Tensor, in_use: Tensor | None, *, span: float, floor: float,
+    signed: bool = False,
+) -> Tensor:  # fmt: skip
     """Weights (P, 1, B, H) that sum to one: importance to the power alpha, shared out.
 
     Alpha is 0 in the first update, when every head gets the same, and rises in a line to 1 after
     `span` updates. A floor mixes in the uniform weights, so that no head is starved. Heads that an
     action does not use get nothing.
+
+    Signed importance has no powers: its weights are alpha parts of it divided by its sum, and the
+    rest uniform. All are uniform where that sum is zero; where it is small they are large.
     """
     alpha = (ticks(clock) / span).clamp_max(1.0)
-    powered = power(importance + _TINY, alpha)
-    powered = powered if in_use is None else powered * in_use
-    weights = powered / powered.sum(-1, keepdim=True)
-    if floor == 0.0:
-        return weights
-    even = torch.ones_like(weights) if in_use is None else in_use
-    return floor * even / even.sum(-1, keepdim=True) + (1.0 - floor) * weights
+    even = torch.ones_like(importance) if in_use is None else in_use
+    count = even.sum(-1, keepdim=True)
+    if signed:
+        used = importance * even
+        total = used.sum(-1, keepdim=True)
+        none = total == 0.0
+        shares = torch.where(none, even / count, used / torch.where(none, 1.0, total))
+        weights = alpha * shares + (1.0 - alpha) * (even / count)
+    else:
+        powered = power(importance + _TINY, alpha)
+        powered = powered if in_use is None else powered * in_use
+        weights = powered / powered.sum(-1, keepdim=True)
+    return weights if floor == 0.0 else floor * even / count + (1.0 - floor) * weights
 
 
 @operation(compiled=False)

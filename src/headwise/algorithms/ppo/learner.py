@@ -252,7 +252,7 @@ class PPOLearner(Learner):
         past = self._past.part(0, count)
         offline.draw(past)
         self.estimator.next_values(past)
-        self.estimator.one_step(past)
+        self.estimator.one_step(past, past["next_value"])
         self.estimator.probs(past)  # of the current policy, whatever the policy was that acted
         ops.row_shares(past["valid"], out=past["share"])
         values = self.critic.predict(past["obs"], past.actions())
