@@ -301,9 +301,9 @@ void bind_operations(nb::module_& m) {
   def(m, "linear", &linear, "span");
   def(m, "decaying", &decaying, "start", "decay", "floor");
 
-  def(m, "mix", &mix);
-  def(m, "mix_backward", &mix_backward, "add");
-  def(m, "mix_gradient", &mix_gradient);
+  def(m, "mix", &mix, "relu", "soft");
+  def(m, "mix_backward", &mix_backward, "add", "relu", "soft");
+  def(m, "mix_gradient", &mix_gradient, "relu", "soft");
 
   def(m, "gae", &gae, "num_envs");
   def(m, "row_shares", &row_shares);

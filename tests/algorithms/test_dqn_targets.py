@@ -14,6 +14,8 @@ from learners import (
 )
 
 from headwise import ActionSpec, Choice
+from headwise.factorizations.qplex import QPLEX
+from headwise.factorizations.vdn import VDN
 
 SPEC = ActionSpec.of(a=Choice(2), b=Choice(3))
 ROWS = 7
@@ -22,6 +24,10 @@ CELLS = [
     for name in ("vdn", "joint", "qplex", "ar")
     for dueling in (True, False)
     if dueling or name in ("vdn", "joint")
+]
+CELLS += [(VDN(center="mean"), True), (VDN(center="none"), True)]
+CELLS += [
+    (QPLEX(center=x, mixer_width=8, mixer_weights="softplus"), True) for x in ("mean", "none")
 ]
 TEMPERATURE, WEIGHT, FLOOR = 0.3, 0.9, -1.0
 MUNCHAUSEN = {"munchausen": WEIGHT, "munchausen_floor": FLOOR, "temperature": TEMPERATURE}

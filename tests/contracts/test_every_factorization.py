@@ -273,16 +273,20 @@ def test_policy_centred_advantages_have_mean_zero(name, spec):
         assert chosen.abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("operation", [mix, weigh])
-def test_a_mixture_is_monotonic_and_zero_at_zero(operation):
+@pytest.mark.parametrize(
+    ("operation", "bends"),
+    [(weigh, {}), *((mix, {"relu": r, "soft": s}) for r in (False, True) for s in (False, True))],
+)
+def test_a_mixture_is_monotonic_and_zero_at_zero(operation, bends):
     generator = torch.Generator().manual_seed(0)
     advantage = 3.0 * torch.randn(3, 1, 5, 3, generator=generator)
     width = 4 * 16 if operation is mix else 3
     weights = torch.randn(3, 1, 5, width, generator=generator)
     value = torch.zeros(3, 1, 5, 1)
     advantage.requires_grad_()
-    (slope,) = torch.autograd.grad(operation.definition(value, advantage, weights).sum(), advantage)
+    mixed = operation.definition(value, advantage, weights, **bends)
+    (slope,) = torch.autograd.grad(mixed.sum(), advantage)
     assert (slope >= 0).all()
     assert (slope > 0).any()
-    zero = operation.definition(value, torch.zeros_like(advantage), weights)
+    zero = operation.definition(value, torch.zeros_like(advantage), weights, **bends)
     torch.testing.assert_close(zero, torch.zeros_like(zero))

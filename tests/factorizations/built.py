@@ -125,6 +125,7 @@ class Part:
         made = (
             factorizations.get(factorization)() if isinstance(factorization, str) else factorization
         )
+        self.factorization = made
         self.layout = Layout(spec, joint=made.is_joint)
         self.members = len(seeds)
         self.plan = Blueprint(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from built import Part, starts
 from torch import Tensor
-from torch.nn.functional import elu, one_hot, softplus
+from torch.nn.functional import elu, one_hot, relu, softplus
 
 from headwise.factorizations.action_critic import ActionCritic
 from headwise.factorizations.chain_values import ChainValue
@@ -64,17 +64,29 @@ def best_and_chosen(
     return torch.stack(best, -1), torch.stack(chosen, -1)
 
 
-def mixed(advantage: Tensor, weights: Tensor) -> Tensor:
+def mean_of_allowed(part: Part, scores: list[Tensor], mask: Tensor | None) -> Tensor:
+    """The mean of the allowed outputs of each head, (P, N, B, D)."""
+    found = []
+    for own, start in zip(scores, starts(part.layout.sizes), strict=True):
+        may = torch.ones_like(own)
+        if mask is not None:
+            may = mask[:, None, :, start : start + own.shape[-1]].double().expand_as(own)
+        found.append((own * may).sum(-1) / may.sum(-1))
+    return torch.stack(found, -1)
+
+
+def mixed(advantage: Tensor, weights: Tensor, bend: str = "elu", kind: str = "abs") -> Tensor:
     """ELU(A |W1|) |W2|, one hidden unit after another."""
+    bent, sized = {"elu": elu, "relu": relu}[bend], {"abs": torch.abs, "softplus": softplus}[kind]
     heads = advantage.shape[-1]
     width = weights.shape[-1] // (heads + 1)
-    second = weights[..., heads * width :].abs()
+    second = sized(weights[..., heads * width :])
     found = torch.zeros_like(advantage[..., :1])
     for unit in range(width):
         inner = torch.zeros_like(advantage[..., 0])
         for h in range(heads):
-            inner = inner + advantage[..., h] * weights[..., h * width + unit].abs()
-        found = found + (elu(inner) * second[..., unit]).unsqueeze(-1)
+            inner = inner + advantage[..., h] * sized(weights[..., h * width + unit])
+        found = found + (bent(inner) * second[..., unit]).unsqueeze(-1)
     return found
 
 
@@ -129,13 +141,17 @@ def q_values(
     value, y, features = dueling(part, nets, inputs)
     scores = scores_of(part, y, copies, stacked=it.independent)
     best, chosen = best_and_chosen(part, scores, action, mask)
+    center = getattr(part.factorization, "center", "max")
+    if center != "max":
+        best = mean_of_allowed(part, scores, mask) if center == "mean" else torch.zeros_like(best)
     advantage = (chosen - best) * used
     if isinstance(it, WeighedValue):
         options = embedded(part, action, range(discrete), use).unsqueeze(1)
         weights = softplus(nets[3](features.detach(), options)) + 1e-3
         return value + (weights * advantage).sum(-1, keepdim=True)
     if isinstance(it, MixedValue):
-        return value + mixed(advantage, nets[3](features.detach()))
+        kinds = part.factorization.mixer_bend, part.factorization.mixer_weights
+        return value + mixed(advantage, nets[3](features.detach()), *kinds)
     if it.independent:
         value = value.squeeze(-1).unflatten(1, (copies, discrete)).movedim(2, -1)
     return value + (advantage.sum(-1, keepdim=True) if it.adds_up else advantage)

@@ -129,6 +129,40 @@ def test_qplex_has_its_own_mixer_for_dqn_alone(algorithm):
 
 
 @pytest.mark.parametrize(
+    "settings", [{"center": "mean"}, {"mixer_bend": "relu"}, {"mixer_weights": "softplus"}]
+)
+def test_what_the_papers_mixer_alone_has(settings):
+    """Weights that see the action pick the best one only where no advantage is above zero."""
+    (said,) = settings
+    with pytest.raises(ConfigError, match=f"QPLEX's own mixer.*got mixer='qplex', {said}="):
+        QPLEX(mixer="qplex", **settings)
+
+
+@pytest.mark.parametrize("center", ["mean", "none"])
+@pytest.mark.parametrize("name", ["shared", "vdn", "qplex"])
+def test_another_centering_is_for_dueling_dqn(name, center):
+    kind = factorizations.get(name)(center=center)
+    build("dqn", kind, DISCRETE)
+    refused = [("ppo", DISCRETE, {}), ("sac", HYBRID, {}), ("dqn", DISCRETE, {"dueling": False})]
+    for algorithm, spec, settings in refused[: 2 if name == "qplex" else 3]:
+        with pytest.raises(ConfigError, match=rf"centers.*got center='{center}'.*Leave center out"):
+            build(algorithm, kind, spec, **settings)
+    with pytest.raises(ConfigError, match=r"soft values.*center='(mean|none)'.*allowed: temp"):
+        build("dqn", kind, DISCRETE, temperature=0.1)
+    with pytest.raises(ConfigError, match=r"heads may not be in use.*allowed: center='max'"):
+        build("dqn", kind, SPECS["one_of"])
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "sac"])
+def test_a_relu_of_what_is_never_above_zero_is_refused(algorithm):
+    relu = QPLEX(mixer_bend="relu")
+    with pytest.raises(ConfigError, match=r"a ReLU is flat.*got mixer_bend='relu'.*allowed: mixer"):
+        build(algorithm, relu, DISCRETE)
+    build("ppo", relu, DISCRETE)
+    build("dqn", QPLEX(mixer_bend="relu", center="mean"), DISCRETE)
+
+
+@pytest.mark.parametrize(
     "order", [("b", "y", "a", "x"), ("x", "a", "y", "b"), ("a", "b", "x", "y")]
 )
 def test_sac_refuses_an_order_that_chooses_options_before_numbers(order):

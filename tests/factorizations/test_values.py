@@ -19,6 +19,8 @@ from oracle import q_values
 from headwise import ActionSpec, Choice, Range
 from headwise.factorizations.ar import AR
 from headwise.factorizations.qplex import QPLEX
+from headwise.factorizations.shared import Shared
+from headwise.factorizations.vdn import VDN
 
 BINNED = ActionSpec.of(aim=Choice(4, ordered=True), a=Choice(3), x=Range(-1, 1))
 WIDE = ActionSpec.of(a=Choice(70), b=Choice(3), c=Choice(2))
@@ -33,11 +35,21 @@ KINDS = {
     "ar": "ar",
     "ar from the end": AR(order=("c", "a", "b")),
 }
+CENTERED = {
+    "shared by the mean": Shared(center="mean"),
+    "shared by nothing": Shared(center="none"),
+    "vdn by the mean": VDN(center="mean"),
+    "vdn by nothing": VDN(center="none"),
+    "qplex by the mean": QPLEX(mixer_width=16, center="mean", mixer_bend="relu"),
+    "qplex by nothing": QPLEX(mixer_width=16, center="none", mixer_weights="softplus"),
+    "qplex by the best, softplus": QPLEX(mixer_width=16, mixer_weights="softplus"),
+}
+KINDS |= CENTERED
 VALUES = [
     (name, "value", spec)
     for name in KINDS
     for spec in ("discrete", "one_of", "wide")
-    if not (name == "ar from the end" and spec == "one_of")
+    if not (spec == "one_of" and (name == "ar from the end" or name in CENTERED))
 ]
 VALUES += [
     (name, "plain_value", spec)

@@ -303,10 +303,12 @@ class OpMoves:
         each = (members, networks, rows)
         advantage = self.buffer(*each, heads)
         weights = self.buffer(*each, (heads + 1) * units + (self.chance(0.03)))
+        bends = {"relu": bool(self.chance(0.5)), "soft": bool(self.chance(0.5))}
         if self.chance(0.7):
-            self.call("mix", [self.maybe(*each, 1), advantage, weights], [self.buffer(*each, 1)])
+            inputs = [self.maybe(*each, 1), advantage, weights]
+            self.call("mix", inputs, [self.buffer(*each, 1)], **bends)
         else:
-            self.call("mix_gradient", [advantage, weights], [self.buffer(*each, heads)])
+            self.call("mix_gradient", [advantage, weights], [self.buffer(*each, heads)], **bends)
 
     def row_moves(self) -> None:
         members, copies, rows = self.sizes()

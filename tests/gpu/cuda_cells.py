@@ -84,6 +84,9 @@ OFF_THE_PATH: list[tuple[str, str, str, dict[str, Any]]] = [
     ("ppo", "vdn", "discrete", {"hidden": (9, 7, 6), "activation": "relu"}),
     *(("dqn", name, "discrete", {"double_q": True}) for name in factorizations.names()),
     ("dqn", "shared", "discrete", {"loss": "huber"}),
+    *(("dqn", name, "discrete", {"center": "mean"}) for name in ("shared", "vdn", "qplex")),
+    ("dqn", "qplex", "discrete", {"center": "none", "mixer_bend": "relu"}),
+    ("ppo", "qplex", "hybrid", {"mixer_bend": "relu", "mixer_weights": "softplus"}),
     *(
         ("dqn", name, spec, {"temperature": 0.1, "munchausen": 0.9})
         for name in ("independent", "shared", "vdn", "joint")
@@ -104,6 +107,7 @@ OFF_THE_PATH: list[tuple[str, str, str, dict[str, Any]]] = [
     ("sac", "vdn", "discrete", {"target_entropy_end": 0.1, "target_entropy_share": 0.5}),
     ("sac", "shared", "continuous", {"actor_lr_scale": 2.0, "max_grad_norm": 0.01}),
 ]
+OF_FACTORIZATIONS = ("center", "mixer_bend", "mixer_weights")
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,10 @@ class Cell:
 
 def build(cell: Cell, device: str, seeds: Sequence[int] = SEEDS) -> Any:
     """The learner of a cell; `ConfigError` where there is none."""
-    settings = {"hidden": (10, 6), "lr": 2e-3} | SMALL[cell.algorithm] | cell.settings
     own = {"mixer_width": 6} if cell.factorization == "qplex" else {}
+    own |= {name: x for name, x in cell.settings.items() if name in OF_FACTORIZATIONS}
+    said = {name: x for name, x in cell.settings.items() if name not in OF_FACTORIZATIONS}
+    settings = {"hidden": (10, 6), "lr": 2e-3} | SMALL[cell.algorithm] | said
     steps = 10 * SLOTS * STEPS if cell.algorithm == "ppo" else 2 * UPDATES * SLOTS
     task = Task(
         spec=SPECS[cell.spec],

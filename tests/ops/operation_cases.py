@@ -411,17 +411,23 @@ def add(new: Numbers) -> Iterator[Case]:
 # --- mixture --------------------------------------------------------------------------------------
 
 
+BENDS = [{"relu": relu, "soft": soft} for soft in (False, True) for relu in (False, True)]
+
+
 @of
 def mix(new: Numbers) -> Iterator[Case]:
     for value, heads, units, copies in ((True, 3, 21, 2), (False, 1, 16, 1), (True, 4, 5, 1)):
         weights = new.normal((heads + 1) * units, copies=copies)
         v = new.normal(copies=copies) if value else None
-        yield Case((v, new.normal(heads, copies=copies), weights), learns=(0, 1, 2))
+        inputs = v, new.normal(heads, copies=copies), weights
+        for bends in BENDS:
+            yield Case(inputs, bends, learns=(0, 1, 2))
 
 
 @of
 def mix_gradient(new: Numbers) -> Iterator[Case]:
-    yield Case((new.normal(3), new.normal(4 * 21)))
+    for bends in BENDS:
+        yield Case((new.normal(3), new.normal(4 * 21)), bends)
 
 
 @of
@@ -619,7 +625,15 @@ def value_of_next(new: Numbers) -> Iterator[Case]:
 def expected_mixture(new: Numbers) -> Iterator[Case]:
     table = side_by_side((3, 5))
     inputs = outputs(new, table), new.log_probs(table).exp(), new.normal(3 * 7)
-    yield Case(inputs, {"table": table})
+    for bends in BENDS:
+        yield Case(inputs, {"table": table, **bends})
+
+
+@of
+def even_chances(new: Numbers) -> Iterator[Case]:
+    table = side_by_side((3, 5))
+    for mask in (None, new.mask(table)):
+        yield Case((outputs(new, table, 2), mask), {"table": table})
 
 
 @of

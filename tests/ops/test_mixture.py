@@ -24,20 +24,25 @@ def randoms(rows, heads, width, scale=1.0, seed=0):
     return [scale * torch.randn(size, generator=generator) for size in sizes]
 
 
-def mixture(advantage, weights):
+PAPER = {"relu": False, "soft": False}
+BENDS = [{"relu": relu, "soft": soft} for soft in (False, True) for relu in (False, True)]
+
+
+def mixture(advantage, weights, bends=PAPER):
     advantage, weights = buffers(advantage, weights)
     out = Buffer(advantage.members, advantage.num_rows, gradient=True)
-    mix(None, advantage, weights, out=out)
+    mix(None, advantage, weights, **bends, out=out)
     return out.tensor[:, 0, :, 0].clone()
 
 
-def slopes(advantage, weights, out_slope=1.0, operation=mix):
+def slopes(advantage, weights, out_slope=1.0, operation=mix, bends=PAPER):
     advantage, weights = buffers(advantage, weights)
     value, out = (Buffer(advantage.members, advantage.num_rows, gradient=True) for _ in "ab")
     given = (None if operation is mix else value), advantage, weights
-    operation(*given, out=out)
+    bends = bends if operation is mix else {}
+    operation(*given, **bends, out=out)
     out.gradient[:] = out_slope
-    operation.backward(*given, out=out)
+    operation.backward(*given, **bends, out=out)
     return advantage.gradient[:, 0].clone()
 
 
@@ -49,8 +54,44 @@ def test_the_papers_rule_by_hand():
     assert mixed.item() == pytest.approx(0.5 + 4 * (math.exp(-1.75) - 1), rel=1e-6)
     zero, given = buffers(torch.zeros(1, 1, 2), weights)
     slope = Buffer(1, 1, 2)
-    mix_gradient(zero, given, out=slope)
+    mix_gradient(zero, given, **PAPER, out=slope)
     assert slope.tensor.flatten().tolist() == [9.0, 5.0]  # 1*1 + 2*4 and 3*1 + 0.5*4
+
+
+def test_a_relu_and_positive_weights_by_softplus_by_hand():
+    weights = torch.tensor([-1.0, 2.0, 3.0, -0.5, 1.0, -4.0]).expand(1, 1, 6)
+    advantage = torch.tensor([[[-1.0, 0.5]]])  # units 0.5 and -1.75 by size, as above
+    relu, soft = {"relu": True, "soft": False}, {"relu": True, "soft": True}
+    assert mixture(advantage, weights, relu).item() == 0.5
+    assert slopes(advantage, weights, bends=relu).flatten().tolist() == [1.0, 3.0]
+
+    def plus(x):
+        return math.log(1.0 + math.exp(x))
+
+    units = 0.5 * plus(3.0) - plus(-1.0), 0.5 * plus(-0.5) - plus(2.0)  # 1.21 and -1.89
+    expected = units[0] * plus(1.0)
+    assert mixture(advantage, weights, soft).item() == pytest.approx(expected, rel=1e-6)
+    elu = {"relu": False, "soft": True}
+    expected += (math.exp(units[1]) - 1.0) * plus(-4.0)
+    assert mixture(advantage, weights, elu).item() == pytest.approx(expected, rel=1e-6)
+    found = slopes(advantage, weights, bends=soft).flatten()
+    assert found.tolist() == pytest.approx([plus(-1.0) * plus(1.0), plus(3.0) * plus(1.0)])
+
+
+def test_at_zero_a_relu_is_as_steep_as_an_elu():
+    """So that slopes there, by which some weigh heads, do not depend on the bend."""
+    _, weights = randoms(20, 3, 16)
+    for soft in (False, True):
+        both = []
+        for relu in (False, True):
+            zero, given = buffers(torch.zeros(3, 20, 3), weights)
+            out = Buffer(3, 20, 3)
+            mix_gradient(zero, given, relu=relu, soft=soft, out=out)
+            found = slopes(torch.zeros(3, 20, 3), weights, bends={"relu": relu, "soft": soft})
+            torch.testing.assert_close(found, out.tensor[:, 0])
+            both.append(found)
+        torch.testing.assert_close(*both)
+        assert (both[0] > 0.0).all()
 
 
 def test_qplexs_own_rule_by_hand():
@@ -63,6 +104,14 @@ def test_qplexs_own_rule_by_hand():
     assert out.tensor.item() == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("bends", BENDS)
+def test_no_kind_of_mixer_ever_falls(bends):
+    advantage, weights = randoms(200, 3, 21, scale=3.0)
+    assert (slopes(advantage, 0.1 * weights, bends=bends) >= 0).all()
+    more = advantage + torch.rand(advantage.shape, generator=torch.Generator().manual_seed(1))
+    assert (mixture(more, weights, bends) >= mixture(advantage, weights, bends)).all()
+
+
 @pytest.mark.parametrize("operation", [mix, weigh])
 @pytest.mark.parametrize("sign", [-1.0, 1.0, None])
 def test_monotonic_in_every_advantage(operation, sign):
@@ -72,9 +121,10 @@ def test_monotonic_in_every_advantage(operation, sign):
     assert (slopes(advantage, weights, operation=operation) > 0).all()
 
 
-def test_zero_at_zero():
+@pytest.mark.parametrize("bends", BENDS)
+def test_zero_at_zero(bends):
     advantage, weights = randoms(20, 3, 16)
-    assert (mixture(torch.zeros_like(advantage), weights) == 0).all()
+    assert (mixture(torch.zeros_like(advantage), weights, bends) == 0).all()
 
 
 def test_small_advantages_keep_their_digits():

@@ -97,6 +97,17 @@ def check_offers(factorization: Factorization, what: str, algorithm: str) -> Non
         )
 
 
+def need_max(center: str, who: str) -> None:
+    """Refuses another centering where advantages are not those of DQN's dueling networks."""
+    if center != "max":
+        raise ConfigError(
+            f"{who} centers advantages in its own way, or has none",
+            got=f"center={center!r}",
+            allowed="center='max', or 'mean' and 'none' with DQN(dueling=True)",
+            fix="Leave center out.",
+        )
+
+
 def need_options(blueprint: Blueprint, name: str) -> None:
     """Refuses critics that branch over options for an action without any: it would be `shared`."""
     if not blueprint.layout.num_discrete:

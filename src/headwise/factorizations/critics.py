@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -64,6 +65,7 @@ class BranchingCritic:
     """
 
     num_values = 1
+    bends: Mapping[str, bool] = {}
 
     def __init__(self, blueprint: Blueprint, num_bins: int) -> None:
         checked_count("branch_width of a branching critic", blueprint.branch_width)
@@ -130,10 +132,14 @@ class MixingCritic(BranchingCritic):
     Args:
         num_bins: Bins of each continuous head.
         width: Hidden units of the mixer.
+        bends: How its units bend and its weights are made positive, as `ops.mix` has it.
     """
 
-    def __init__(self, blueprint: Blueprint, num_bins: int, width: int) -> None:
+    def __init__(
+        self, blueprint: Blueprint, num_bins: int, width: int, bends: Mapping[str, bool]
+    ) -> None:
         super().__init__(blueprint, num_bins)
+        self.bends = bends
         heads = self.table.num_heads
         layer = Layer((heads + 1) * width, parts=(heads * width, width))
         self._mixer = blueprint.network([blueprint.features], [layer])
@@ -141,11 +147,11 @@ class MixingCritic(BranchingCritic):
 
     def combine(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:
         """Writes Q, (P, 1, B, 1): V plus the mixture of the advantages."""
-        ops.mix(value, advantage, self._mixer.forward([x]), out=out)
+        ops.mix(value, advantage, self._mixer.forward([x]), **self.bends, out=out)
 
     def combine_backward(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:
         """From the gradient of Q to those of V, of advantages and of the mixer's parameters."""
-        ops.mix.backward(value, advantage, self._mixer.rows(x.num_rows), out=out)
+        ops.mix.backward(value, advantage, self._mixer.rows(x.num_rows), **self.bends, out=out)
         self._mixer.backward([x])
 
     def q_gradient(self, x: Buffer, chosen: Buffer | None) -> Buffer:
@@ -153,7 +159,7 @@ class MixingCritic(BranchingCritic):
         at = self._scratch("at", x.num_rows, self.table.num_heads)
         ops.fill(at, 0.0) if chosen is None else ops.copy(chosen, out=at)
         gradient = self._scratch("gradient", x.num_rows, self.table.num_heads)
-        ops.mix_gradient(at, self._mixer.forward([x]), out=gradient)
+        ops.mix_gradient(at, self._mixer.forward([x]), **self.bends, out=gradient)
         return gradient
 
     def mixture_weights(self, x: Buffer) -> Buffer:

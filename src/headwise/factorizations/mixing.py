@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from headwise import ops
-from headwise.factorizations.values import BranchingValue
+from headwise.factorizations.values import BranchingValue, Center
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
 from headwise.ops import Buffer, Embedding, Layer
@@ -21,11 +22,22 @@ class MixedValue(BranchingValue):
 
     Args:
         width: Hidden units of the mixer.
+        bends: How its units bend and its weights are made positive, as `ops.mix` has it.
         copies: Networks of the same kind that see the same, such as twins (N).
+        center: What advantages are measured from.
     """
 
-    def __init__(self, blueprint: Blueprint, width: int, *, copies: int = 1) -> None:
-        super().__init__(blueprint, copies=copies)
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        width: int,
+        bends: Mapping[str, bool],
+        *,
+        copies: int = 1,
+        center: Center = "max",
+    ) -> None:
+        super().__init__(blueprint, copies=copies, center=center)
+        self._bends = bends
         self._state_width, heads = 2 * blueprint.branch_width, self.num_discrete
         layer = Layer((heads + 1) * width, parts=(heads * width, width))
         self._mixer = blueprint.network([self._state_width], [layer], copies=copies)
@@ -35,13 +47,15 @@ class MixedValue(BranchingValue):
         self, value: Buffer, advantage: Buffer, features: Buffer, action: Buffer, *, out: Buffer
     ) -> None:
         """Writes V plus the mixture of advantages, (P, N, B, 1)."""
-        ops.mix(value, advantage, self._mixer.forward([self._held(features)]), out=out)
+        weights = self._mixer.forward([self._held(features)])
+        ops.mix(value, advantage, weights, **self._bends, out=out)
 
     def combine_backward(
         self, value: Buffer, advantage: Buffer, *, out: Buffer, weights: bool
     ) -> None:
         """From the gradient of Q to those of V, advantages and, with `weights`, the mixer."""
-        ops.mix.backward(value, advantage, self._mixer.rows(out.num_rows), out=out)
+        weights_of_rows = self._mixer.rows(out.num_rows)
+        ops.mix.backward(value, advantage, weights_of_rows, **self._bends, out=out)
         if weights:
             self._mixer.backward([self._state(out.num_rows)])
 
@@ -75,7 +89,7 @@ class MixedValue(BranchingValue):
             ops.copy(action.columns(*numbers), out=drawn.columns(*numbers))
         ops.boltzmann(y, *given, table=self.soft_table, out=out)
         q, soft = self.room("q", rows), self.room("soft", rows)
-        ops.mix(value, self.chosen(y, drawn, mask), weights, out=q)
+        ops.mix(value, self.chosen(y, drawn, mask), weights, **self._bends, out=q)
         ops.entropy_bonus(entropy, self.options(alpha), None, adds_up=True, out=bonus)
         ops.add(q, bonus, out=soft)
         return Soft(soft, entropy.copies(0), None if use is None else use.copies(0))
@@ -116,7 +130,7 @@ class MixedValue(BranchingValue):
         """What advantages count where all are zero, (P, N, B, D)."""
         rows = weights.num_rows
         zero, gradient = (self.by_head(name, rows, gradient=False) for name in ("zero", "slope"))
-        ops.mix_gradient(zero, weights, out=gradient)
+        ops.mix_gradient(zero, weights, **self._bends, out=gradient)
         return gradient
 
 

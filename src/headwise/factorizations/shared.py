@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from headwise.added import added
 from headwise.factorizations.action_critic import ActionCritic
-from headwise.factorizations.base import Factorization, factorizations
+from headwise.factorizations.base import Factorization, factorizations, need_max
 from headwise.factorizations.critics import ValueCritic
 from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.policies import FactoredPolicy
-from headwise.factorizations.values import BranchingValue
+from headwise.factorizations.values import BranchingValue, Center
 from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 
@@ -27,6 +28,9 @@ class Shared(Factorization):
     name: ClassVar[str] = "shared"
     soft_targets: ClassVar[bool] = True
     chooses: ClassVar[Literal["discrete", "none"]] = "none"
+    center: Center = added("max")
+    """What advantages are measured from in DQN: the best option (`max`, as the paper's Appendix B
+    wants it), the mean of all (`mean`) or nothing (`none`)."""
 
     def policy(self, blueprint: Blueprint) -> Policy:
         """A policy whose heads share an encoder."""
@@ -34,18 +38,21 @@ class Shared(Factorization):
 
     def critic(self, blueprint: Blueprint) -> Critic:
         """One value for all heads."""
+        need_max(self.center, "PPO")
         return ValueCritic(blueprint)
 
     def value(self, blueprint: Blueprint) -> DiscreteValue:
         """V + A_h for each head by itself."""
-        return BranchingValue(blueprint, adds_up=False)
+        return BranchingValue(blueprint, adds_up=False, center=self.center)
 
     def plain_value(self, blueprint: Blueprint) -> DiscreteValue:
         """A plain Q_h for each head by itself."""
+        need_max(self.center, "a plain value")
         return PlainValue(blueprint, adds_up=False)
 
     def twins(self, blueprint: Blueprint) -> SoftValue:
         """SAC-Concat's critics, which see the whole action."""
+        need_max(self.center, "SAC")
         return ActionCritic(blueprint, copies=2)
 
     def actor(self, blueprint: Blueprint) -> Actor:

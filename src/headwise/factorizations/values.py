@@ -1,20 +1,23 @@
 """Values over discrete heads: what all of them share, and V with advantages beside it.
 
 Because the advantage of every head's best option is zero, the value of the greedy joint action is V
-whatever the mixing, and each head's own maximum is the joint maximum.
+whatever the mixing, and each head's own maximum is the joint maximum. With advantages that are
+measured from their mean, or from nothing, the second is true and the first is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from headwise import ops
+from headwise.errors import ConfigError
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint, Part
 from headwise.nets.dueling import Dueling
 from headwise.ops import Buffer, HeadTable
 
+Center: TypeAlias = Literal["max", "mean", "none"]
 Room: TypeAlias = Callable[[str, int], Buffer]
 """Where values of so many rows go, by name."""
 
@@ -95,6 +98,7 @@ class OptionValues(HeadValues):
         independent: Whether every head is a learner of its own.
         stacked: Whether every head has a network of its own.
         room: Where values go, (P, N, B, G); None makes room for them.
+        center: What advantages are measured from: the best option, the mean of all, or nothing.
     """
 
     def __init__(
@@ -106,7 +110,17 @@ class OptionValues(HeadValues):
         independent: bool = False,
         stacked: bool = False,
         room: Room | None = None,
+        center: Center = "max",
     ) -> None:
+        if center != "max" and blueprint.layout.is_conditional:
+            raise ConfigError(
+                "the best option of each head is not the best action where heads may not be in "
+                "use, unless advantages are measured from the best",
+                got=f"center={center!r}, {blueprint.layout.spec}",
+                allowed="center='max'",
+                fix="Leave center out.",
+            )
+        self.center = center
         count = 1 if adds_up else blueprint.layout.num_discrete
         super().__init__(
             blueprint, copies=copies, num_values=count, independent=independent, room=room
@@ -126,8 +140,11 @@ class OptionValues(HeadValues):
             self.soft_table = blueprint.layout.table([*places, *[(0, 0)] * self.num_continuous])
 
     def chosen(self, y: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
-        """The max-centered advantages of options taken, (P, N, B, D); zero where not in use."""
-        ops.greedy(y, mask, table=self.table, out=self.best(y.num_rows))
+        """The centered advantages of options taken, (P, N, B, D); zero where not in use."""
+        if self.center == "max":
+            ops.greedy(y, mask, table=self.table, out=self.best(y.num_rows))
+        elif self.center == "mean":
+            ops.even_chances(y, mask, table=self.table, out=self._even(y.num_rows))
         self.use(action)
         chosen = self.by_head("advantage", y.num_rows)
         ops.advantages(y, *self._centered_at(action), table=self.table, out=chosen)
@@ -138,10 +155,17 @@ class OptionValues(HeadValues):
         chosen = self.by_head("advantage", y.num_rows)
         ops.advantages.backward(y, *self._centered_at(action), table=self.table, out=chosen)
 
-    def _centered_at(self, action: Buffer) -> tuple[Buffer, Buffer, None, Buffer | None]:
-        """Options taken, those of advantage zero, and which heads are in use."""
-        use = self.use_room(action)
-        return self.options(action), self.best(action.num_rows), None, use and self.options(use)
+    def _centered_at(
+        self, action: Buffer
+    ) -> tuple[Buffer, Buffer | None, Buffer | None, Buffer | None]:
+        """Options taken, those of advantage zero, chances of mean zero, and which are in use."""
+        use, rows = self.use_room(action), action.num_rows
+        best = self.best(rows) if self.center == "max" else None
+        chances = self._even(rows) if self.center == "mean" else None
+        return self.options(action), best, chances, use and self.options(use)
+
+    def _even(self, rows: int) -> Buffer:
+        return self._scratch("even chances", rows, self.table.total, gradient=False)
 
     def best(self, rows: int) -> Buffer:
         """Room for the greedy options, (P, N, B, D)."""
@@ -170,10 +194,12 @@ class BranchingValue(OptionValues):
         adds_up: bool = True,
         independent: bool = False,
         room: Room | None = None,
+        center: Center = "max",
     ) -> None:
         super().__init__(
-            blueprint, copies=copies, adds_up=adds_up, independent=independent, room=room
-        )
+            blueprint, copies=copies, adds_up=adds_up, independent=independent, room=room,
+            center=center,
+        )  # fmt: skip
         width = self.table.widest if independent else self.table.total
         self.net = Dueling(blueprint, self.leaves, width, copies * self.stack)
         self.parts += self.net.parts
@@ -218,7 +244,11 @@ class BranchingValue(OptionValues):
         ops.greedy(y, mask, table=self.table, out=self.options(action))
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
-        """V, (P, N, B, 1), or each head's own, (P, N, B, D): the advantage of the best is zero."""
+        """Of the best options, (P, N, B, 1), or each head's, (P, N, B, D): V if `center` is max."""
+        if self.center != "max":
+            best = self._scratch("best action", x.num_rows, self.num_discrete, gradient=False)
+            self.greedy(x, best, mask)
+            return self.predict(x, best, mask)
         value = self.net.value([x])
         if not self.independent:
             return value

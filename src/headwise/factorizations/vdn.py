@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from headwise.added import added
 from headwise.checks import check_counts
-from headwise.factorizations.base import Factorization, factorizations, need_options
+from headwise.factorizations.base import (
+    Factorization,
+    factorizations,
+    need_max,
+    need_options,
+)
 from headwise.factorizations.critics import BranchingCritic
 from headwise.factorizations.plain import PlainValue
 from headwise.factorizations.policies import FactoredPolicy
-from headwise.factorizations.values import BranchingValue
+from headwise.factorizations.values import BranchingValue, Center
 from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Policy
 
@@ -24,6 +30,9 @@ class VDN(Factorization):
     soft_targets: ClassVar[bool] = True
     critic_bins: int = 5
     """Bins of a continuous head in the critic of PPO."""
+    center: Center = added("max")
+    """What advantages are measured from in DQN: the best option (`max`, as the paper's Appendix B
+    wants it), the mean of all (`mean`) or nothing (`none`)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,19 +44,22 @@ class VDN(Factorization):
 
     def critic(self, blueprint: Blueprint) -> Critic:
         """V and advantages, centered under the policy, that add up."""
+        need_max(self.center, "PPO")
         return BranchingCritic(blueprint, self.critic_bins)
 
     def value(self, blueprint: Blueprint) -> DiscreteValue:
-        """V and advantages, centered by the best option, that add up."""
-        return BranchingValue(blueprint)
+        """V and advantages that add up."""
+        return BranchingValue(blueprint, center=self.center)
 
     def plain_value(self, blueprint: Blueprint) -> DiscreteValue:
         """Plain values of options that add up."""
+        need_max(self.center, "a plain value")
         return PlainValue(blueprint)
 
     def twins(self, blueprint: Blueprint) -> SoftValue:
         """SAC-BDQ's critics: options are a softmax of their advantages."""
         need_options(blueprint, self.name)
+        need_max(self.center, "SAC")
         return BranchingValue(blueprint, copies=2)
 
     def actor(self, blueprint: Blueprint) -> Actor:

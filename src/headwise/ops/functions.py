@@ -24,6 +24,11 @@ def elu(x: Tensor) -> Tensor:
     return torch.where(x > 0.0, x, torch.expm1(x.clamp_max(0.0)))
 
 
+def relu_from_zero(x: Tensor) -> Tensor:
+    """X from zero on, zero below; its slope is 1 at zero, as that of `elu`."""
+    return torch.where(x < 0.0, 0.0, x)
+
+
 def power(x: Tensor, exponent: float | Tensor) -> Tensor:
     """Positive numbers to a power."""
     return (x.log() * exponent).exp()

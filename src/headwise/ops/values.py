@@ -46,6 +46,20 @@ def advantages(
     return result if in_use is None else result * in_use
 
 
+@operation(compiled=False)
+def even_chances(y: Tensor, mask: Tensor | None, *, table: HeadTable) -> Tensor:
+    """The same chance for each option of a head that may be chosen, (P, 1, B, total).
+
+    Args:
+        y: Numbers of all options, (P, N * stack, B, W).
+        mask: Which may be chosen, zeros and ones (P, 1, B, total); all if it is left out.
+        table: The discrete heads.
+    """
+    may = table.exists.to(y.dtype).expand(y.shape[0], 1, y.shape[2], -1, -1)
+    may = may if mask is None else table.allowed(mask).to(y.dtype)
+    return table.flatten(may / may.sum(-1, keepdim=True).clamp_min(1.0))
+
+
 @operation()
 def option_values(
     y: Tensor, action: Tensor, best: Tensor | None, in_use: Tensor | None, *, table: HeadTable

@@ -160,6 +160,12 @@ class DQNLearner(OffPolicyLearner):
 
 def _check(config: DQN, kind: Factorization) -> None:
     """Refuses settings that a factorization has no values for."""
+    if config.temperature and getattr(kind, "center", "max") != "max":
+        raise ConfigError(
+            "soft values are those of max-centered advantages",
+            got=f"temperature {config.temperature}, center={getattr(kind, 'center', None)!r}",
+            allowed="temperature 0, or center='max'",
+        )
     if config.temperature and not kind.soft_targets:
         able = [name for name, other in factorizations.items() if other.soft_targets]
         raise ConfigError(

@@ -181,7 +181,8 @@ class Estimator:
         if weights is not None:
             _, scores, _ = critic.net.forward([rows[obs]])
             more = self._scratch("more", rows.num_rows)
-            expected_mixture(scores, rows["probs"], weights, table=critic.table, out=more)
+            kind = {"table": critic.table, **critic.bends}
+            expected_mixture(scores, rows["probs"], weights, **kind, out=more)
             ops.add(rows[value], more, out=rows[value])
 
 

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from headwise.heads.blueprint import Importance
 from headwise.ops import HeadTable, operation
-from headwise.ops.functions import elu, power
+from headwise.ops.functions import power
+from headwise.ops.mixture import bent, split
 from headwise.ops.schedules import ticks
 
 _TINY = 1e-8
@@ -84,7 +85,9 @@ def credit_weights(
 
 
 @operation(compiled=False)
-def expected_mixture(y: Tensor, probs: Tensor, weights: Tensor, *, table: HeadTable) -> Tensor:
+def expected_mixture(
+    y: Tensor, probs: Tensor, weights: Tensor, *, table: HeadTable, relu: bool, soft: bool
+) -> Tensor:
     """E[mixture] under the policy, (P, 1, B, 1), to second order: what V lacks of the true value.
 
     The mixture is convex, so it is not zero on average although each advantage is. With independent
@@ -94,10 +97,8 @@ def expected_mixture(y: Tensor, probs: Tensor, weights: Tensor, *, table: HeadTa
     centered = scores - (chances * scores).sum(-1, keepdim=True)
     variance = (chances * centered.square()).sum(-1)
     step = variance.sqrt().clamp_min(1e-3)
-    heads = step.shape[-1]
-    width = weights.shape[-1] // (heads + 1)
-    first, second = torch.split(weights.abs(), [heads * width, width], dim=-1)
-    moved = torch.unflatten(first, -1, (heads, width)) * step.unsqueeze(-1)  # one head at a time
-    both = (elu(moved) + elu(-moved)) * second.unsqueeze(-2)
+    first, second = split(step, weights, soft=soft)
+    moved = first * step.unsqueeze(-1)  # one head at a time
+    both = (bent(moved, relu=relu) + bent(-moved, relu=relu)) * second.unsqueeze(-2)
     curvature = both.sum(-1) / step.square()
     return (0.5 * curvature * variance).sum(-1, keepdim=True)

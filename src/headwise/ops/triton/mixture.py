@@ -24,9 +24,26 @@ def _row(x, steps, copies):  # noqa: ANN202
 
 
 @triton.jit
+def _size(w, inside, SOFT: tl.constexpr):  # noqa: ANN202
+    """Weights as they count, zeros beyond them."""
+    if SOFT:
+        ramp = tl.maximum(w, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(w)))
+        return tl.where(inside, ramp, 0.0)
+    return tl.abs(w)
+
+
+@triton.jit
+def _back(w, y, SOFT: tl.constexpr):  # noqa: ANN202
+    """What comes back to weights."""
+    if SOFT:
+        return y / (1.0 + tl.exp(-w))
+    return tl.where(w > 0.0, 1.0, tl.where(w < 0.0, -1.0, 0.0)) * y
+
+
+@triton.jit
 def forward(
     value, advantage, weights, mixed, steps_v, steps_a, steps_w, steps_m, copies, heads, width,
-    VALUE: tl.constexpr, UNITS: tl.constexpr,
+    VALUE: tl.constexpr, RELU: tl.constexpr, SOFT: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     """V + ELU(A |W1|) |W2| of each row."""
     unit = tl.arange(0, UNITS)
@@ -34,10 +51,11 @@ def forward(
     a, w = _row(advantage, steps_a, copies), _row(weights, steps_w, copies)
     inner = tl.zeros((UNITS,), dtype=tl.float32)
     for head in range(0, heads):
-        first = tl.abs(tl.load(w + head * width + unit, mask=inside, other=0.0))
+        first = _size(tl.load(w + head * width + unit, mask=inside, other=0.0), inside, SOFT)
         inner += tl.load(a + head) * first
-    hidden = tl.where(inner > 0.0, inner, expm1(tl.minimum(inner, 0.0)))
-    second = tl.abs(tl.load(w + heads * width + unit, mask=inside, other=0.0))
+    low = 0.0 if RELU else expm1(tl.minimum(inner, 0.0))
+    hidden = tl.where(inner > 0.0, inner, low)
+    second = _size(tl.load(w + heads * width + unit, mask=inside, other=0.0), inside, SOFT)
     total = tl.sum(tl.where(inside, hidden * second, 0.0), axis=0)
     if VALUE:
         total += tl.load(_row(value, steps_v, copies))
@@ -48,7 +66,7 @@ def forward(
 def backward(
     slope, advantage, weights, to_value, to_advantage, to_weights,
     steps_s, steps_a, steps_w, steps_v, steps_da, steps_dw, copies, heads, width,
-    VALUE: tl.constexpr, UNITS: tl.constexpr,
+    VALUE: tl.constexpr, RELU: tl.constexpr, SOFT: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     """The gradients of value, advantages and weights."""
     unit = tl.arange(0, UNITS)
@@ -58,34 +76,39 @@ def backward(
     d = tl.load(_row(slope, steps_s, copies))
     inner = tl.zeros((UNITS,), dtype=tl.float32)
     for head in range(0, heads):
-        first = tl.abs(tl.load(w + head * width + unit, mask=inside, other=0.0))
+        first = _size(tl.load(w + head * width + unit, mask=inside, other=0.0), inside, SOFT)
         inner += tl.load(a + head) * first
-    low = expm1(tl.minimum(inner, 0.0))
+    low = 0.0 if RELU else expm1(tl.minimum(inner, 0.0))
+    slope_of_unit = tl.where(inner < 0.0, 0.0, 1.0) if RELU else low + 1.0
     second = tl.load(w + heads * width + unit, mask=inside, other=0.0)
-    sign = tl.where(second > 0.0, 1.0, tl.where(second < 0.0, -1.0, 0.0))
     hidden = tl.where(inner > 0.0, inner, low)
-    tl.store(dw + heads * width + unit, d * hidden * sign, mask=inside)
-    by_unit = d * tl.abs(second) * (low + 1.0)
+    tl.store(dw + heads * width + unit, _back(second, d * hidden, SOFT), mask=inside)
+    by_unit = d * _size(second, inside, SOFT) * slope_of_unit
     for head in range(0, heads):
         first = tl.load(w + head * width + unit, mask=inside, other=0.0)
-        tl.store(da + head, tl.sum(tl.where(inside, by_unit * tl.abs(first), 0.0), axis=0))
-        sign = tl.where(first > 0.0, 1.0, tl.where(first < 0.0, -1.0, 0.0))
-        tl.store(dw + head * width + unit, by_unit * tl.load(a + head) * sign, mask=inside)
+        size = _size(first, inside, SOFT)
+        tl.store(da + head, tl.sum(tl.where(inside, by_unit * size, 0.0), axis=0))
+        to_weight = _back(first, by_unit * tl.load(a + head), SOFT)
+        tl.store(dw + head * width + unit, to_weight, mask=inside)
     if VALUE:
         tl.store(_row(to_value, steps_v, copies), d)
 
 
-def mix(value: Buffer | None, advantage: Buffer, weights: Buffer, out: Buffer) -> None:
+def mix(
+    value: Buffer | None, advantage: Buffer, weights: Buffer, out: Buffer, *, relu: bool, soft: bool
+) -> None:
     """The operation of `headwise.ops.mixture`."""
     x, grid, sizes, units = _plan(advantage, weights)
     forward[grid](
         x if value is None else value.tensor, x, weights.tensor, out.tensor,
         _steps(x if value is None else value.tensor), _steps(x), _steps(weights.tensor),
-        _steps(out.tensor), *sizes, VALUE=value is not None, **units,
+        _steps(out.tensor), *sizes, VALUE=value is not None, RELU=relu, SOFT=soft, **units,
     )  # fmt: skip
 
 
-def mix_backward(value: Buffer | None, advantage: Buffer, weights: Buffer, out: Buffer) -> None:
+def mix_backward(
+    value: Buffer | None, advantage: Buffer, weights: Buffer, out: Buffer, *, relu: bool, soft: bool
+) -> None:
     """The backward of `mix`."""
     x, grid, sizes, units = _plan(advantage, weights)
     to_value = x if value is None else value.gradient
@@ -93,7 +116,7 @@ def mix_backward(value: Buffer | None, advantage: Buffer, weights: Buffer, out: 
         out.gradient, x, weights.tensor, to_value, advantage.gradient, weights.gradient,
         _steps(out.gradient), _steps(x), _steps(weights.tensor), _steps(to_value),
         _steps(advantage.gradient), _steps(weights.gradient), *sizes,
-        VALUE=value is not None, **units,
+        VALUE=value is not None, RELU=relu, SOFT=soft, **units,
     )  # fmt: skip
 
 
