@@ -23,6 +23,15 @@ CELLS = {  # and seeds
     "decoupler_cross_family": (14, 5),
     "importance_recovery": (16, 5),
     "lambda_sweep": (20, 8),
+    "critic_target": (6, 16),
+    "signed_weights": (6, 16),
+    "centering": (13, 8),
+    "divergence": (9, 8),
+    "decoupler_target_entropy": (15, 5),
+    "ar_order": (18, 5),
+    "action_rate": (16, 5),
+    "hit_radius": (12, 5),
+    "equal_budgets": (44, 3),
     "joint_options": (8, 5),
     "target_entropy": (45, 3),
     "actor_gradient": (6, 3),
@@ -69,9 +78,20 @@ def test_plans(name):
     assert [c.title for c in smoke.cells] == [c.title for c in study.cells]
 
 
-@pytest.mark.parametrize(
-    "name", ["decoupler_factorial", "decoupler_cross_family", "importance_recovery", "lambda_sweep"]
-)
+ON_THE_DECOUPLER = [
+    "decoupler_factorial",
+    "decoupler_cross_family",
+    "importance_recovery",
+    "lambda_sweep",
+    "critic_target",
+    "signed_weights",
+    "centering",
+    "divergence",
+    "decoupler_target_entropy",
+]
+
+
+@pytest.mark.parametrize("name", ON_THE_DECOUPLER)
 def test_smoke_versions_run(name, tmp_path):
     study = load_study(name, smoke=True).with_seeds(1)
     summary = conduct(study, tmp_path, Options(executor="inline"))
@@ -85,6 +105,36 @@ def test_smoke_versions_run(name, tmp_path):
         if run.algorithm == "ppo" and run.factorization != "shared":
             assert names >= {"credit/correlation", "credit/accuracy", "credit/variance_ratio"}
             assert "credit/weight_ratio" in names
+
+
+@pytest.mark.parametrize("name", ["ar_order", "action_rate", "hit_radius", "equal_budgets"])
+def test_smoke_versions_of_the_sweeps_environments_run(name, tmp_path):
+    study = load_study(name, smoke=True)
+    summary = conduct(study, tmp_path, Options(executor="inline"))
+    assert (summary.finished, summary.failed) == (len(study.cells), 0)
+
+
+def test_actions_of_another_rate_have_the_same_seconds_and_discounts():
+    for cell in load_study("action_rate").cells:
+        settings = cell.environment.settings
+        steps, each = settings["max_episode_steps"], settings["num_physics_steps"]
+        assert steps * each == 200 * 10  # the default's
+        assert cell.settings["gamma"] ** (10 / each) == pytest.approx(0.98, abs=1e-5)
+        assert cell.labels["physics_steps"] == str(each)
+
+
+def test_orders_are_of_auto_regressive_heads_alone():
+    study = load_study("ar_order")
+    for cell in study.cells:
+        order = cell.factorization_settings.get("order")
+        assert (
+            (cell.factorization == "ar") == (order is not None) == (cell.labels["order"] != "none")
+        )
+        if order is not None:
+            first = {"select first": "select", "select last": "aim_x"}
+            first |= {"kind first": "kind", "kind last": "run"}
+            assert order[0] == first[cell.labels["order"]]
+    assert Counter(cell.labels["order"] for cell in study.cells)["none"] == 6
 
 
 def test_joint_options_runs_and_is_called_by_its_numbers_of_options(tmp_path):
