@@ -5,6 +5,7 @@ import itertools
 import math
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +314,44 @@ def test_equal_budgets():
         ("shoot-indep", 800_000),
         ("platform", 200_000),
     }
+
+
+def test_as_published_is_what_the_docs_say():
+    """Every setting that the preset pins is in the table, and the table has no other."""
+    text = (RESULTS_FOLDER.parent / "docs" / "paper.md").read_text().split("### As published")[1]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    names = ("shared", "vdn", "qplex")
+    said: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for setting, *values in rows[: rows.index(next(r for r in rows if "on Push" in r[0])) + 1]:
+        for name, value in zip(names, values, strict=True):
+            if value != "-":
+                said[name][setting] = eval(value.strip("`"), {})
+    published, ours = load_study("paper", preset="as_published"), load_study("paper")
+    assert published.name == "paper-as_published"
+    assert len(published.cells) == 45
+    by_title = {cell.title: cell for cell in ours.cells}
+    for cell in published.cells:
+        wanted = {}
+        for setting, value in said[cell.factorization].items():
+            name, _, where = setting.partition(",")
+            skipped = (where == " with numbers" and cell.view == "discrete") or (
+                where == " on Push" and cell.environment.label != "push"
+            )
+            if not skipped:
+                wanted[name.strip("`")] = value
+        before = by_title[cell.title]
+        assert cell.settings == before.settings | wanted, cell.title
+        assert set(wanted) - set(before.settings) >= {"policy_gain"}
+        assert replace(cell, settings={}) == replace(before, settings={})
+    smoke = load_study("paper", preset="as_published", smoke=True)
+    assert [c.title for c in smoke.cells] == [c.title for c in published.cells]
+
+
+def test_the_sweep_as_published_runs(tmp_path):
+    study = load_study("paper", preset="as_published", smoke=True)
+    study = study.without(environment=("push", "lander", "shoot-dep", "shoot-indep"))
+    summary = conduct(study, tmp_path, Options(executor="inline"))
+    assert (summary.finished, summary.failed) == (9, 0)
 
 
 # --- results ------------------------------------------------------------------------------------

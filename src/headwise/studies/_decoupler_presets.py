@@ -48,6 +48,13 @@ _PUBLISHED_MIXED: dict[str, Any] = {
 }
 
 
+def published_ppo(factorization: str) -> dict[str, Any]:
+    """How the authors' package treats PPO with a factorization, where it differs from ours."""
+    branches = factorization in ("vdn", "qplex")
+    settings = _PUBLISHED | (_PUBLISHED_MIXED if branches else _PUBLISHED_PLAIN)
+    return settings | ({"branch_width": 128} if factorization == "qplex" else {})
+
+
 def decoupler_ppo(
     preset: Preset, factorization: str, estimator: Estimator = "uniform"
 ) -> AlgorithmConfig:
@@ -57,11 +64,9 @@ def decoupler_ppo(
     if branches:
         settings["importance"] = estimator
     if preset == "as_published":
-        settings |= _PUBLISHED | (_PUBLISHED_MIXED if branches else _PUBLISHED_PLAIN)
-        if factorization == "qplex":
-            settings["branch_width"] = 128
-            if estimator == "range":
-                settings["importance"] = "range_slope"
+        settings |= published_ppo(factorization)
+        if factorization == "qplex" and estimator == "range":
+            settings["importance"] = "range_slope"
     return algorithms.get("ppo")(**settings)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Study
 
-ORDERS = {
+ORDERS: dict[str, dict[str, tuple[str, ...]]] = {
     "shoot-dep": {
         "select first": ("select", "aim_x", "aim_y"),
         "select last": ("aim_x", "aim_y", "select"),

@@ -9,16 +9,20 @@ and weights by size or by softplus. A ReLU would let nothing of the first throug
 
 from dataclasses import replace
 from itertools import product
+from typing import Literal
 
 from headwise.algorithms.dqn import DQN
 from headwise.factorizations import Factorization
 from headwise.factorizations.qplex import QPLEX
+from headwise.factorizations.values import Center
 from headwise.factorizations.vdn import VDN
 from headwise.studies._decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS
 from headwise.studies.decoupler_cross_family import OFF_POLICY
 from headwise.study import Cell, Study
 
-CENTERS = ("max", "mean", "none")
+CENTERS: tuple[Center, ...] = ("max", "mean", "none")
+BENDS: tuple[Literal["elu", "relu"], ...] = ("elu", "relu")
+WEIGHTS: tuple[Literal["abs", "softplus"], ...] = ("abs", "softplus")
 
 
 def kinds() -> list[tuple[Factorization, dict[str, str]]]:
@@ -26,7 +30,7 @@ def kinds() -> list[tuple[Factorization, dict[str, str]]]:
     found: list[tuple[Factorization, dict[str, str]]] = [
         (VDN(center=center), {"center": center, "mixer": "sum"}) for center in CENTERS
     ]
-    for center, bend, weights in product(CENTERS, ("elu", "relu"), ("abs", "softplus")):
+    for center, bend, weights in product(CENTERS, BENDS, WEIGHTS):
         if (center, bend) != ("max", "relu"):
             mixer = QPLEX(mixer_width=64, center=center, mixer_bend=bend, mixer_weights=weights)
             found.append((mixer, {"center": center, "mixer": f"{bend}-{weights}"}))

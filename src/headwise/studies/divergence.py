@@ -7,11 +7,13 @@ of an update is 0.1. Here every critic goes without it, with that one, and with 
 On ContextualDecoupler, all else alike.
 """
 
+from typing import Any
+
 from headwise.studies._decoupler_cells import ppo_cell
 from headwise.studies._decoupler_presets import Estimator, Preset
 from headwise.study import Study
 
-PENALTIES = {
+PENALTIES: dict[str, dict[str, Any]] = {
     "none": {"kl_coef": 0.0},
     "to 0.1": {"kl_coef": 0.1, "kl_target": 0.1},
     "to 0.01": {"kl_coef": 0.1, "kl_target": 0.01},

@@ -3,13 +3,18 @@
     headwise study run paper --dry-run                 # what it costs
     headwise study run paper                           # budgets of the appendix
     headwise study run paper --args equal_budget=true  # the same steps for all, in another folder
+    headwise study run paper --args preset=as_published  # PPO as in the authors' package, likewise
 
 Hyperparameters and budgets are those of appendix C, 11 bins for DQN those of its text. The rest is
 not in the paper, and the same for every cell: of the authors' package PPO's bonus for entropy
 (0.05), SAC's tanh and the warm-up of 1000 (lander: 5000); ours are 16 environment slots, one
 gradient step for 4 transitions off-policy, and a PPO that treats every factorization alike.
+
+With `preset=as_published` there are the 45 cells of PPO that the package has an own treatment of,
+`shared`, `vdn` and `qplex`, each as it is treated there; nothing else would be different.
 """
 
+from headwise.studies._decoupler_presets import Preset, published_ppo
 from headwise.study import Environment, Study
 
 VIEWS = ("discrete", "hybrid", "continuous")
@@ -114,6 +119,18 @@ def with_budgets(study: Study, equal_budget: bool) -> Study:
     return study
 
 
+def as_published(study: Study) -> Study:
+    """PPO as the authors' package has it: a baseline and two critics that branch."""
+    study = study.without(algorithm=("dqn", "sac"))
+    study = study.without(factorization=("independent", "ar", "joint"))
+    for name in ("shared", "vdn", "qplex"):
+        weights = {} if name == "shared" else {"importance": "grad"}
+        study = study.change(factorization=name, settings=published_ppo(name) | weights)
+    study = study.change(view=("hybrid", "continuous"), settings={"mean_penalty": 0.05})
+    # Its baseline discounts as the memory does, which is told neither lambda nor gamma.
+    return study.change(environment="push", factorization="shared", settings={"gamma": 0.99})
+
+
 def smaller(study: Study) -> Study:
     """Every cell, with tiny networks and budgets: two updates or a few."""
     return (
@@ -124,8 +141,12 @@ def smaller(study: Study) -> Study:
     )
 
 
-def make(equal_budget: bool = False, seeds: int = 5, smoke: bool = False) -> Study:
+def make(
+    equal_budget: bool = False, preset: Preset = "sound", seeds: int = 5, smoke: bool = False
+) -> Study:
     """The study; `smoke` has every cell with a tiny budget and one seed."""
-    name = "paper" + ("-equal_budget" if equal_budget else "") + ("-smoke" if smoke else "")
+    parts = ["paper", *["equal_budget"] * equal_budget, *["as_published"] * (preset != "sound")]
+    name = "-".join([*parts, *["smoke"] * smoke])
     study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget)
-    return smaller(study).with_seeds(1) if smoke else study
+    study = smaller(study).with_seeds(1) if smoke else study
+    return study if preset == "sound" else as_published(study)
