@@ -230,9 +230,18 @@ class VecEnv final : public VecEnvBase {
     block.episode_return[i] = 0.0f;
   }
 
+  // What slot i sees, which may tell how many steps its episode has had.
+  void observe(const Block& block, int i, float* obs) const {
+    if constexpr (requires { E::observe(block.state, i, params_, obs, block.elapsed[i]); }) {
+      E::observe(block.state, i, params_, obs, block.elapsed[i]);
+    } else {
+      E::observe(block.state, i, params_, obs);
+    }
+  }
+
   void show(int slot) {
     const Block& block = block_of(slot);
-    E::observe(block.state, slot % W, params_, io_.obs + row(slot));
+    observe(block, slot % W, io_.obs + row(slot));
     std::copy_n(io_.obs + row(slot), obs_size_, io_.next_obs + row(slot));
   }
 
@@ -354,7 +363,7 @@ class VecEnv final : public VecEnvBase {
         begin_episode(block, i);
         forget(first + i);
       }
-      E::observe(block.state, i, params_, io_.next_obs + row(first + i));
+      observe(block, i, io_.next_obs + row(first + i));
     }
     std::copy_n(io_.next_obs + row(first), count * obs_size_, io_.obs + row(first));
     for (int i = 0; i < count; ++i) {
@@ -362,7 +371,7 @@ class VecEnv final : public VecEnvBase {
         // A reset takes a tick of its own, so that all autoreset modes play the same episodes.
         ++block.slots.clock[i];
         begin_episode(block, i);
-        E::observe(block.state, i, params_, io_.obs + row(first + i));
+        observe(block, i, io_.obs + row(first + i));
       }
       ++block.slots.clock[i];
     }

@@ -1,6 +1,7 @@
 // HybridShoot: several targets on the unit square; one head selects a target, the others aim.
 // Dependent: only the selected target can be hit. Independent: the shot hits whatever is nearest,
 // every target alive and not selected costs something, and one number aims along a Hilbert curve.
+// The paper has that cost in both modes, the authors' package in the second; a setting says which.
 #pragma once
 
 #include <algorithm>
@@ -77,6 +78,7 @@ struct HybridShoot {
     Word mode{0, {"dependent", "independent"}};
     Word aim{0, {"as_mode", "xy", "scalar"}};
     Word view{1, kViews};
+    Word exposed{0, {"as_mode", "always"}};
     int num_targets = 3, bins = 0, discrete_heads = 1, hilbert_width = 16;
     float hit_radius = 0.1f;
     float step_reward = -0.1f, hit_reward = 10.0f, clear_reward = 5.0f;
@@ -97,7 +99,7 @@ struct HybridShoot {
                step_reward,
                hit_reward,
                clear_reward,
-               independent() ? exposed_reward : 0.0f,
+               independent() || exposed.value == 1 ? exposed_reward : 0.0f,
                independent() ? 0.0f : miss_reward,
                independent() ? 0.0f : dead_reward};
       std::vector<Head> native = {choice("select", num_targets, 0.0f, 1.0f)};
@@ -126,7 +128,10 @@ struct HybridShoot {
           {"hit_reward", &hit_reward, "Reward of a hit."},
           {"clear_reward", &clear_reward, "Reward of the last hit, on top."},
           {"exposed_reward", &exposed_reward,
-           "Independent mode: reward for each target alive and not selected, before the shot."},
+           "Reward for each target alive and not selected, before the shot."},
+          {"exposed", &exposed,
+           "When that is paid: as_mode is in independent mode, always is in both, as in the "
+           "paper."},
           {"miss_reward", &miss_reward, "Dependent mode: reward of a missed shot."},
           {"dead_reward", &dead_reward, "Dependent mode: reward for selecting a dead target."},
       };

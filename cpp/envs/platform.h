@@ -54,6 +54,7 @@ struct Platform {
     Word view{1, kViews};
     int bins = 10, discrete_heads = 1, param_heads = 3;
     float noise = 1.0f;
+    bool observe_time = false;
 
     ViewedHeads viewed;
     void prepare() {
@@ -77,6 +78,8 @@ struct Platform {
            "3: a strength each for run, hop and leap. 2: one for run and one for both jumps, as a "
            "fraction of the largest."},
           {"noise", &noise, "Scale of the noise on player and enemies; 0 is deterministic."},
+          {"observe_time", &observe_time,
+           "Observe a tenth number: the steps so far, as a share of 200, from which on it is 1."},
       };
     }
     [[nodiscard]] std::string check() const {
@@ -90,12 +93,13 @@ struct Platform {
     }
   };
 
-  static int time_limit(const Params&) { return 200; }
+  static constexpr int kTimeLimit = 200;
+  static int time_limit(const Params&) { return kTimeLimit; }
   static std::vector<Head> heads(const Params& params) { return params.viewed.heads(); }
-  static int obs_size(const Params&) { return 9; }
-  static void obs_bounds(const Params&, int, float* low, float* high) {
-    std::fill_n(low, 9, 0.0f);
-    std::fill_n(high, 9, 1.0f);
+  static int obs_size(const Params& params) { return params.observe_time ? 10 : 9; }
+  static void obs_bounds(const Params& params, int, float* low, float* high) {
+    std::fill_n(low, obs_size(params), 0.0f);
+    std::fill_n(high, obs_size(params), 1.0f);
   }
 
   static void reset(State& state, int i, const Params&, Rng&) {
@@ -123,7 +127,8 @@ struct Platform {
                       outcome.terminated);
   }
 
-  static void observe(const State& state, int i, const Params&, float* obs) {
+  static void observe(const State& state, int i, const Params& params, float* obs,
+                      int elapsed = 0) {
     const double x = state.x[i];
     const int e = x > platform::kLeft[1] ? 1 : 0;
     const int k = x < platform::kLeft[1] ? 0 : x < platform::kLeft[2] ? 1 : 2;
@@ -139,6 +144,9 @@ struct Platform {
         platform::kLeft[k] / platform::kEnd,
         0.0};
     for (int o = 0; o < 9; ++o) obs[o] = static_cast<float>(scaled[o]);
+    if (params.observe_time) {
+      obs[9] = static_cast<float>(std::min(elapsed, kTimeLimit)) / static_cast<float>(kTimeLimit);
+    }
   }
 
   static std::vector<Field> fields(State& state, int i, const Params&) {
