@@ -21,7 +21,7 @@ from headwise.study.source import SHIPPED, find_study, question_of, study_files
 RESULTS_FOLDER = Path(__file__).parents[2] / "results"
 CELLS = {  # and seeds
     "decoupler_factorial": (14, 16),
-    "decoupler_cross_family": (14, 5),
+    "decoupler_cross_family": (15, 5),
     "importance_recovery": (16, 5),
     "lambda_sweep": (20, 8),
     "critic_target": (6, 16),
