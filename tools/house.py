@@ -78,7 +78,7 @@ def cycles(texts: dict[str, str]) -> list[str]:
 
 def step_of(algorithm: str, factorization: str) -> Callable[[], object]:
     """One gradient step of a small learner of hybrid actions (DQN: discrete ones)."""
-    from headwise import ActionSpec, Choice, Range
+    from headwise import ActionSpec, Choice, ObsSpec, Range
     from headwise.algorithms import algorithms
     from headwise.algorithms.base import Task
     from headwise.factorizations import factorizations
@@ -86,8 +86,8 @@ def step_of(algorithm: str, factorization: str) -> Callable[[], object]:
 
     second = Choice(3) if algorithm == "dqn" else Range(-1.0, 1.0)
     task = Task(
-        spec=ActionSpec.of([Choice(4), second]), obs_size=5, num_slots=4, total_steps=1000,
-        factorization=factorizations.get(factorization)(), keys=Keys([0]),
+        spec=ActionSpec.of([Choice(4), second]), obs_spec=ObsSpec.flat(5), num_slots=4,
+        total_steps=1000, factorization=factorizations.get(factorization)(), keys=Keys([0]),
     )  # fmt: skip
     learner = algorithms.get(algorithm).small().build(task)
     if algorithm == "ppo":
