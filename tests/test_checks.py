@@ -122,7 +122,7 @@ def test_a_branch_without_width_is_refused_where_there_must_be_one(algo, factori
         ({"lr": 10**400}, r"finite numbers\."),
         ({"clip": 0.0}, r"above 0, at most 10\."),
         ({"gamma": (0.9, 1.5)}, r"from 0 to 1\."),
-        ({"lr": "fast"}, r"must be a number, or one for each member; got fast"),
+        ({"lr": "fast"}, r"must be a number or a schedule, or one for each member; got fast"),
         ({"value_coef": (0.1, 0.2)}, r"must be a number; got"),
     ],
 )

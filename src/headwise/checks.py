@@ -155,7 +155,7 @@ def _check_kind(label: str, value: Any, kinds: tuple[Any, ...]) -> None:
         what, allowed = _ASKED.get(_ROWS if many else kinds[0], ("of another kind", None))
         raise ConfigError(f"{label} must be {what}", got=value, allowed=allowed)
     for number in value if isinstance(value, tuple) else (value,):
-        if _is_number(number) and not abs(number) <= sys.float_info.max:  # nor is NaN
+        if is_number(number) and not abs(number) <= sys.float_info.max:  # nor is NaN
             raise ConfigError(f"{label} is out of range", got=value, allowed="finite numbers")
 
 
@@ -172,7 +172,7 @@ def _fits(value: Any, kind: Any) -> bool:
     if kind is int:
         return is_whole(value) and bool(value >= 0)
     if kind is float:
-        return _is_number(value)
+        return is_number(value)
     return isinstance(value, kind) if kind in (bool, str, type(None)) else True
 
 
@@ -186,7 +186,8 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number of Python; True and False are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -198,14 +198,24 @@ def test_whole_numbers_may_be_written_with_an_exponent():
     assert given.algorithm == hw.PPO(lr=(1e-3, 2.0), bins={"aim": 5})
 
 
+def test_schedules_are_words():
+    given = parse(["--lr", "linear_3e-4", "--clip", "linear", "--seeds", "2"])
+    assert given.algorithm == hw.PPO(lr="linear_3e-4", clip="linear_0.2")
+    both = parse(["--algo", "sac", "--lr", "lin_1e-3", "5e-4", "--seeds", "2"])
+    assert both.algorithm == hw.SAC(lr=("linear_1e-3", 5e-4))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ("--steps 1.5", r"--steps cannot be this; got 1\.5; allowed: a whole number, .* 1e4"),
         ("--steps=many", "--steps cannot be this; got many"),
         ("--seeds 1 x", "--seeds cannot be this; got x"),
-        ("--lr fast", r"--lr cannot be this; got fast; allowed: a number\."),
-        ("--lr 0.1 fast", "--lr cannot be this; got fast"),
+        ("--gamma fast", r"--gamma cannot be this; got fast; allowed: a number\."),
+        ("--gamma 0.1 fast", "--gamma cannot be this; got fast"),
+        ("--lr fast", "'lr' must be a number or a schedule, .* got fast; allowed: 3e-4, 'linear'"),
+        ("--lr 0.1 fast", "'lr' must be a number or a schedule, .* got fast"),
+        ("--lr nan", "'lr' is out of range; got nan"),
         ("--checkpoint-every inf", "--checkpoint-every cannot be this; got inf"),
     ],
 )

@@ -25,6 +25,17 @@ def fresh(algo, **more):
     return small_agent(algo, view=VIEWS[algo], **more)
 
 
+def square(remaining):
+    return 1e-3 * remaining**2
+
+
+FOLLOWED = {
+    "ppo": {"lr": ("linear_2e-3", square), "clip": "linear"},
+    "dqn": {"lr": square},
+    "sac": {"lr": ("linear", 1e-3)},
+}
+
+
 def train_to_the_end(path, algo):
     """What a user's script does: begin, or go on where it was killed."""
     torch.set_num_threads(1)
@@ -32,7 +43,8 @@ def train_to_the_end(path, algo):
     if os.path.exists(path):
         hw.Agent.load(path).learn(progress=False, checkpoint=path, checkpoint_every=EVERY)
     else:
-        fresh(algo).learn(STEPS[algo], progress=False, checkpoint=path, checkpoint_every=EVERY)
+        agent = fresh(algo, **FOLLOWED[algo])
+        agent.learn(STEPS[algo], progress=False, checkpoint=path, checkpoint_every=EVERY)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +75,7 @@ def test_killed_at_random_moments_equals_undisturbed(algo, tmp_path, processes):
         reached.append(steps_of(path))
     assert child.exitcode == 0
     assert kills >= 2, reached
-    whole = fresh(algo).learn(STEPS[algo], progress=False)
+    whole = fresh(algo, **FOLLOWED[algo]).learn(STEPS[algo], progress=False)
     resumed = hw.Agent.load(path)
     assert resumed.steps == whole.steps == STEPS[algo]
     assert states_equal(resumed.loop, whole.loop)

@@ -184,7 +184,7 @@ class Agent:
         log_every = checks.optional_steps("log_every", log_every)
         eval_every = checks.optional_steps("eval_every", eval_every)
         before = self.config, self.target_steps, self.steps
-        target = self._target(steps)
+        self._loop.total_steps = target = self._target(steps)
         self._scores = None if eval_every is None else self._scores  # they are of the past
         new, told = self.steps == 0 and not self._was_loaded, (self._note, self.save)
         try:
@@ -214,15 +214,13 @@ class Agent:
         return self
 
     def _target(self, steps: int | None) -> int:
-        """The steps to reach, and the learner laid out for them if nothing has happened yet."""
+        """The steps to reach, for which the learner is laid out if nothing has happened yet."""
         if steps is None:
             return begun_for(self.target_steps)
         more = checks.checked_steps("steps", steps)
         if self.config.total_timesteps is None:
             self.config = self.config.replace(total_timesteps=more)
-            learned = self._loop.state_dict()  # a member on its own knows something already
-            self._loop = self._new_loop(self.seeds, self.device)
-            load_state(self._loop, learned, learner_only=True)
+            self._loop.lay_out(more)
         self.target_steps = self.steps + more
         return self.target_steps
 

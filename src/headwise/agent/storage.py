@@ -141,17 +141,14 @@ def held_steps(path: str | os.PathLike[str]) -> int:
         ) from error
 
 
-def load_state(loop: Loop, state: State, *, learner_only: bool = False) -> None:
+def load_state(loop: Loop, state: State) -> None:
     """Puts a state that may be anything into a loop, or says why it does not fit."""
     wanted = loop.state_dict()
     for part in ("counters", "learner", "normaliser"):
         check_fit(part, wanted.get(part, {}), state.get(part, {}))
     check_extras(loop, state)
     try:
-        if learner_only:
-            loop.load_learner(state)
-        else:
-            loop.load_state_dict(state)
+        loop.load_state_dict(state)
     except Exception as error:  # whatever a forged memory or snapshot may lead to
         raise CheckpointError(
             "the state in the checkpoint does not fit its settings",

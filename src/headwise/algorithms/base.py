@@ -21,6 +21,7 @@ from typing import (
 import torch
 from torch import Tensor
 
+from headwise.algorithms.schedules import Schedule, extremes, plain_schedule, value_at
 from headwise.checks import check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
@@ -33,6 +34,12 @@ from headwise.spaces import ActionSpec, ObsSpec
 _VARIES = "may vary along the population"
 PerMember: TypeAlias = Annotated[float | tuple[float, ...], _VARIES]
 """A setting that may vary along the population: one number, or one for each member."""
+_FOLLOWS = "may follow the run"
+Scheduled: TypeAlias = Annotated[
+    float | str | Schedule | tuple[float | str | Schedule, ...], _VARIES, _FOLLOWS
+]
+"""A setting that may follow the rest of the run as well: `linear`, `linear_3e-4`, or a function of
+what remains. A function is kept as a table of its values."""
 
 Metrics: TypeAlias = dict[str, Tensor]
 """What an update reports: (P,) for a member, (P, H) for a member's heads; on the device."""
@@ -172,6 +179,12 @@ class Algorithm(Protocol):
     def act(self, obs: Tensor, legal: Tensor | None = None) -> Acted:
         """Actions for collecting data, exploration included."""
 
+    def lay_out(self, total_steps: int) -> None:
+        """Says how many environment steps a member will take, before it takes the first one."""
+
+    def follow(self, remaining: float) -> None:
+        """Brings settings that follow the run to where so much of it remains, from 1 to 0."""
+
     def compiled_acting(self) -> Acting | None:
         """The same as operations on buffers, where every option is legal; None where it cannot."""
         return None
@@ -206,8 +219,9 @@ class AlgorithmConfig:
     needs: ClassVar[tuple[str, ...]] = ()
     """What a factorization must offer: methods of `Factorization`."""
 
-    lr: PerMember = 5e-4
-    """Step size."""
+    lr: Scheduled = 5e-4
+    """Step size: a number; `linear_3e-4`, which falls from there to 0 over the run; `linear`, which
+    falls from the default; or in Python a function of what remains of the run, from 1 to 0."""
     gamma: PerMember = 0.99
     """Discount of the next step's value."""
     hidden: tuple[int, ...] = (256, 256)
@@ -216,6 +230,10 @@ class AlgorithmConfig:
     """Bins of a Range head, to treat it as options: one number, or numbers by head."""
 
     def __post_init__(self) -> None:
+        for name in scheduled_fields(self):
+            label, default = f"{self.name} setting {name!r}", _default(self, name)
+            value = plain_schedule(label, getattr(self, name), default)
+            object.__setattr__(self, name, value)
         check_settings(self)
         self.require("lr", 0.0, math.inf, open_low=True)
         self.require("gamma", 0.0, 1.0)
@@ -234,7 +252,7 @@ class AlgorithmConfig:
     def require(self, name: str, low: float, high: float, *, open_low: bool = False) -> None:
         """Refuses a number that is not within bounds, for any member."""
         value = getattr(self, name)
-        for number in value if isinstance(value, tuple) else (value,):
+        for number in extremes(value):
             if not low <= number <= high or (open_low and number == low):
                 allowed = f"above {low:g}" if open_low else f"from {low:g}"
                 if math.isfinite(high):
@@ -243,9 +261,10 @@ class AlgorithmConfig:
                     f"{self.name} setting {name!r} is out of range", got=value, allowed=allowed
                 )
 
-    def member_values(self, name: str, keys: Keys) -> Tensor:
-        """A per-member setting as a tensor (P,)."""
-        return per_member(getattr(self, name), keys.num_members, name, keys.device)
+    def member_values(self, name: str, keys: Keys, remaining: float = 1.0) -> Tensor:
+        """A per-member setting as a tensor (P,), when so much of the run remains."""
+        value = value_at(getattr(self, name), remaining)
+        return per_member(value, keys.num_members, name, keys.device)
 
     def build(self, task: Task) -> Algorithm:
         """The learner."""
@@ -254,19 +273,32 @@ class AlgorithmConfig:
 
 def per_member_fields(config: AlgorithmConfig | type[AlgorithmConfig]) -> tuple[str, ...]:
     """The names of the settings that may vary along the population, of a config or of its class."""
-    kind: object = config if isinstance(config, type) else type(config)
-    return _per_member_fields(kind)  # to mypy, a class of dataclasses has no hash
+    return _fields_with(config if isinstance(config, type) else type(config), _VARIES)
+
+
+def scheduled_fields(config: AlgorithmConfig) -> tuple[str, ...]:
+    """The names of the settings that may follow the rest of the run."""
+    return _fields_with(type(config), _FOLLOWS)
+
+
+def _fields_with(kind: object, mark: str) -> tuple[str, ...]:
+    return _marked_fields(kind, mark)  # to mypy, a class of dataclasses has no hash
 
 
 @cache
-def _per_member_fields(kind: type[AlgorithmConfig]) -> tuple[str, ...]:
+def _marked_fields(kind: type[AlgorithmConfig], mark: str) -> tuple[str, ...]:
     hints = get_type_hints(kind, include_extras=True)
-    return tuple(f.name for f in fields(kind) if _varies(hints[f.name]))
+    return tuple(f.name for f in fields(kind) if _marked(hints[f.name], mark))
 
 
-def _varies(hint: Any) -> bool:
-    """Whether an annotation is `PerMember`, or that or something else."""
-    return _VARIES in getattr(hint, "__metadata__", ()) or any(map(_varies, get_args(hint)))
+def _marked(hint: Any, mark: str) -> bool:
+    """Whether an annotation has a mark, or one of its alternatives has."""
+    own = mark in getattr(hint, "__metadata__", ())
+    return own or any(_marked(one, mark) for one in get_args(hint))
+
+
+def _default(config: AlgorithmConfig, name: str) -> Any:
+    return next(one.default for one in fields(config) if one.name == name)
 
 
 def config_from(kind: type[Any], settings: dict[str, Any]) -> Any:

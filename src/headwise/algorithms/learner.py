@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from headwise import ops
-from headwise.algorithms.base import Acted, Acting, Algorithm, AlgorithmConfig, Task
+from headwise.algorithms.base import Acted, Acting, Algorithm, AlgorithmConfig, Metrics, Task
+from headwise.algorithms.schedules import is_scheduled
 from headwise.factorizations.base import check_offers
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
@@ -18,6 +19,9 @@ from headwise.ops import Buffer, Recorded, Scratch
 from headwise.ops.buffers import Trace
 from headwise.population.keys import Stream
 from headwise.population.store import Adam, seeds_of, settings
+
+_SHOWN_AS = {"lr": "train/learning_rate", "clip": "train/clip_range"}
+"""What settings that follow the run are called among the metrics."""
 
 
 class Learner(Algorithm, ABC):
@@ -50,13 +54,36 @@ class Learner(Algorithm, ABC):
         """Environment copies (E): the rows that are acted on at once."""
         self.extra: dict[str, int] = {}
         self.seeds = seeds_of(keys)
+        self._following: list[tuple[str, float, Buffer]] = []
+        """Settings that follow the run: their names, what they are multiplied with, and where."""
         self._scratch = Scratch(keys.num_members, task.device)
         self.acts, self.updates = self._scratch("acts", 1, 2), self._scratch("updates", 1, 2)
         """Clocks: how often the learner has acted, and learned."""
 
-    def setting(self, name: str) -> Buffer:
-        """A setting that may vary along the population, (P, 1, 1, 1)."""
-        return settings(self.keys, self._settings.member_values(name, self.keys), name)
+    def setting(self, name: str, scale: float = 1.0) -> Buffer:
+        """A setting that may vary along the population, times a scale, (P, 1, 1, 1)."""
+        value = self._settings.member_values(name, self.keys)
+        buffer = settings(self.keys, value if scale == 1.0 else value * scale, name)
+        if is_scheduled(getattr(self._settings, name)):
+            self._following.append((name, scale, buffer))
+        return buffer
+
+    def follow(self, remaining: float) -> None:
+        """Brings settings that follow the run to where so much of it remains, from 1 to 0."""
+        for name, scale, buffer in self._following:
+            value = self._settings.member_values(name, self.keys, remaining)
+            buffer.tensor.copy_((value * scale).view(-1, 1, 1, 1))
+
+    def lay_out(self, total_steps: int) -> None:
+        """Says how many environment steps a member will take, before it takes the first one."""
+        self._set_spans(total_steps)
+        self._record()  # spans are numbers that a recording knows
+
+    def _set_spans(self, total_steps: int) -> None:
+        """Sets how long what goes by a clock takes, in a run of so many steps; here nothing."""
+
+    def _record(self) -> None:
+        """Records what it does, on the buffers of now; here nothing."""
 
     def blueprint(self, rows: int, **kinds: Any) -> Blueprint:
         """What networks are built from, for at most so many rows; `Blueprint` names the kinds."""
@@ -189,6 +216,14 @@ class Learner(Algorithm, ABC):
     def _kept(self) -> dict[str, Buffer]:
         """What must be kept beside an action, (P, 1, E, ...) each."""
         return {}
+
+    def _followed(self) -> Metrics:
+        """Settings that follow the run as they are now, (P,) each."""
+        return {
+            _SHOWN_AS[name]: buffer.tensor.flatten().clone()
+            for name, scale, buffer in self._following
+            if scale == 1.0
+        }
 
     def _clocks(self) -> dict[str, Tensor]:
         """The counts of the clocks, (P,) each."""

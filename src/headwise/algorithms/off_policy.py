@@ -120,7 +120,10 @@ class OffPolicyLearner(Learner):
         self.mask = None
         if masks:
             self.mask = self._scratch("mask", self.num_envs, layout.total, gradient=False)
-        self._update = Recorded(self.gradient_step, layout.device)
+
+    def _record(self) -> None:
+        """Records a gradient step."""
+        self._update = Recorded(self.gradient_step, self.layout.device)
 
     def update(self, batch: ReplayBatch) -> LazyMetrics:
         """One gradient step on rows drawn from the past."""

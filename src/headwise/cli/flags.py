@@ -6,7 +6,7 @@ import ast
 import inspect
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields, make_dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -17,6 +17,7 @@ from headwise.errors import ConfigError
 
 T = TypeVar("T")
 
+_SCHEDULE = float | str | tuple[float | str, ...]
 _CONFIG = (tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
 
 
@@ -147,7 +148,14 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     """Annotations with the marks that are for tyro, and without others such as `PerMember`'s."""
     marked = get_type_hints(kind, include_extras=True)
     ours = {name for name, hint in marked.items() if any(map(_is_for_tyro, _marks(hint)))}
-    return get_type_hints(kind) | {name: marked[name] for name in ours}
+    plain = {name: _typed(hint) for name, hint in get_type_hints(kind).items()}
+    return plain | {name: marked[name] for name in ours}
+
+
+def _typed(hint: Any) -> Any:
+    """An annotation without functions, which nobody can type: what is left of a schedule."""
+    takes_functions = any(get_origin(one) is Callable for one in get_args(hint))
+    return _SCHEDULE if takes_functions else hint
 
 
 def _marks(hint: Any) -> tuple[Any, ...]:
@@ -177,6 +185,8 @@ def _metavar(hint: Any) -> str | None:
     """A word for the values of a flag, where tyro's own would be a riddle."""
     if get_origin(hint) is Annotated:  # its owner has one
         return None
+    if hint == _SCHEDULE:
+        return "FLOAT|linear_FLOAT [...]"
     several = [hint, *get_args(hint)]
     if any(get_origin(one) is dict for one in several):
         return "INT | HEAD INT [HEAD INT ...]"

@@ -75,5 +75,6 @@ def make_loop(
             prior = prior_of(how.normalise_obs, env.obs_spec)
             normaliser = Normaliser(*sizes, gamma, **vars(how), prior=prior)
         loop = Loop(env, algorithm.build(task), keys, gamma, binning, normaliser)
+    loop.total_steps = config.total_timesteps
     loop.episodes = Episodes(keep=keep_episodes)
     return loop

@@ -12,6 +12,7 @@ from headwise import checks
 from headwise.added import added, as_before, id_of
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.algorithms.base import config_from, per_member_fields
+from headwise.algorithms.schedules import as_json
 from headwise.envs.make import MOST_SLOTS
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
@@ -299,5 +300,5 @@ def _as_plain(part: Any) -> dict[str, Any]:
         value = getattr(part, name)
         if float in kinds[name] and checks.is_whole(value):
             value = float(value)  # 1 and 1.0 are the same run
-        plain[name] = list(value) if isinstance(value, tuple) else value
+        plain[name] = as_json(value)
     return plain

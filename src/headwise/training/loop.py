@@ -63,21 +63,18 @@ class Loop:
         binning: Binning,
         normaliser: Normaliser | None = None,
     ) -> None:
-        self.env = env
-        self.algorithm = algorithm
-        self.keys = keys
-        self.gamma = gamma
-        self.binning = binning
-        self.normaliser = normaliser
+        self.env, self.algorithm, self.keys = env, algorithm, keys
+        self.gamma, self.binning, self.normaliser = gamma, binning, normaliser
         self.episodes = Episodes()
-        self.metrics: Metrics = {}
-        """What the last update reported."""
+        self.metrics: Metrics = {}  # of the last update
         self.ticks = 0
         """Steps of the vector environment."""
         self.env_steps = 0
         """Environment steps that each member has taken."""
         self.updates = 0
         """Updates of the learner."""
+        self.total_steps: int | None = None
+        """Environment steps of each member by which the run ends, for settings that follow it."""
         self.memory = memory_for(algorithm.plan, env)
         self.obs: Tensor | None = None
         """What to act on now, as the environment gave it; None before the first episode."""
@@ -95,7 +92,8 @@ class Loop:
 
     def _capture(self) -> None:
         """Whatever is captured, anew."""
-        where = self.keys.device
+        if (where := self.keys.device).type == "cuda":  # a graph must not go while it runs
+            torch.cuda.synchronize(where)
         self._act = Captured(lambda times: self._act_once(), where)
         self._take_in = Captured(lambda times: self._take_in_once(), where)
         # Those of PPO are thousands of kernels: it records its passes itself.
@@ -264,8 +262,6 @@ class Loop:
     def _expect_masks(self, legal: Tensor) -> None:
         """Where masks come for the first time: till now everything was legal."""
         self.legal = torch.ones_like(legal)
-        if legal.device.type == "cuda":  # a graph must not go while it runs
-            torch.cuda.synchronize(legal.device)
         self._capture()  # what was captured knows of none
 
     def _see(self, obs: Tensor, legal: Tensor | None) -> None:
@@ -304,8 +300,16 @@ class Loop:
 
     def learn(self, updates: int) -> None:
         """So many updates of the learner from what is in memory."""
+        if total := self.total_steps:
+            self.algorithm.follow(max(1.0 - self.env_steps / total, 0.0))
         self.metrics = self._update(updates)
         self.updates += updates
+
+    def lay_out(self, total_steps: int) -> None:
+        """Says how many environment steps each member will take, before it takes the first one."""
+        self.total_steps = total_steps
+        self._capture()
+        self.algorithm.lay_out(total_steps)
 
     def _update_times(self, times: int) -> Metrics:
         """So many updates; only the last one's metrics are worked out."""
@@ -379,22 +383,17 @@ class Loop:
 
         Where the environment could not be kept, every slot begins a new episode.
         """
-        self.ticks = int(state["counters"]["ticks"])
-        self.env_steps = int(state["counters"]["steps"])
-        self.updates = int(state["counters"]["updates"])
+        counters = (state["counters"][name] for name in ("ticks", "steps", "updates"))
+        self.ticks, self.env_steps, self.updates = map(int, counters)
         self._clock.set(self.updates)
         self.metrics = dict(state["metrics"])
         self.episodes.table = state["episodes"]["table"].cpu().numpy()
-        self.load_learner(state)
+        self.algorithm.load_state_dict(state["learner"])
+        if self.normaliser is not None:
+            self.normaliser.load_state_dict(state.get("normaliser", {}))
         if "memory" in state:
             load_memory(self.memory, state["memory"], self.env.num_slots)
         self.in_episodes = "env" in state and self.env.can_snapshot
         if self.in_episodes:
             self.env.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
             self._keep_seeing(**state["now"])
-
-    def load_learner(self, state: State) -> None:
-        """Takes over what was learned, and nothing of where the run was."""
-        self.algorithm.load_state_dict(state["learner"])
-        if self.normaliser is not None:
-            self.normaliser.load_state_dict(state.get("normaliser", {}))

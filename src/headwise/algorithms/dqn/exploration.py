@@ -22,11 +22,10 @@ class EpsilonGreedy:
         num_envs: Environment copies (E).
         start: How often each member's heads explore in the beginning, (P,).
         end: How often in the end, (P,).
-        span: Times that the learner acts until then.
     """
 
     def __init__(
-        self, layout: Layout, keys: Keys, num_envs: int, start: Tensor, end: Tensor, span: float
+        self, layout: Layout, keys: Keys, num_envs: int, start: Tensor, end: Tensor
     ) -> None:
         self._joint = layout.joint
         self.heads = Layout(layout.spec, layout.device) if layout.joint else layout
@@ -34,7 +33,9 @@ class EpsilonGreedy:
         self._table = self.heads.table(self.heads.side_by_side(), conditional=False)
         self._start = settings(keys, start, "exploration_initial_eps")
         self._end = settings(keys, end, "exploration_final_eps")
-        self._span, self._seeds = span, seeds_of(keys)
+        self.span = 0.0
+        """Times that the learner acts until then."""
+        self._seeds = seeds_of(keys)
         self._epsilon = Buffer(keys.num_members, device=keys.device)
 
         def made(rows: int) -> Buffer:
@@ -59,7 +60,7 @@ class EpsilonGreedy:
         return self._epsilon.tensor.flatten().clone()
 
     def _schedule(self, clock: Buffer) -> None:
-        ops.linear(clock, self._start, self._end, span=self._span, out=self._epsilon)
+        ops.linear(clock, self._start, self._end, span=self.span, out=self._epsilon)
 
 
 @operation(compiled=False)

@@ -53,8 +53,8 @@ class DQNLearner(OffPolicyLearner):
         self.optimizer = Adam(self.store, self.setting("lr"), max_norm=config.max_grad_norm)
         self.optimizers = {"": self.optimizer}
         start, end = (config.member_values(n, keys) for n in ("epsilon_start", "epsilon"))
-        span = config.epsilon_share * task.total_steps / task.num_slots
-        self.exploration = EpsilonGreedy(self.layout, keys, self.num_envs, start, end, span)
+        self.exploration = EpsilonGreedy(self.layout, keys, self.num_envs, start, end)
+        self._set_spans(task.total_steps)
         self.alpha = self._scratch("alpha", 1, self.layout.num_heads)
         self.alpha.tensor.fill_(config.temperature)
         self.loss = self._scratch("loss", 1, 3)
@@ -74,6 +74,13 @@ class DQNLearner(OffPolicyLearner):
         if masked:
             options = self.exploration.heads.total
             self._heads_mask = self._scratch("heads mask", self.num_envs, options, gradient=False)
+        self._record()
+
+    def _set_spans(self, total_steps: int) -> None:
+        self.exploration.span = self.config.epsilon_share * total_steps / self.num_envs
+
+    def _record(self) -> None:
+        super()._record()
         self._record_acting(self.exploration.action, self.exploration.heads)
 
     @property
@@ -155,6 +162,7 @@ class DQNLearner(OffPolicyLearner):
             "train/q_values": value / self._scale,
             "train/grad_norm": self.optimizer.norm.tensor.flatten().clone(),
             "rollout/exploration_rate": self.exploration.epsilon(self.acts),
+            **self._followed(),
         }
 
 

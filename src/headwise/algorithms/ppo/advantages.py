@@ -31,7 +31,6 @@ class Estimator:
         ratios: Which heads have a ratio together.
         gamma: Discounts, (P, 1, 1, 1).
         gae_lambda: Trace decays, (P, 1, 1, 1).
-        num_updates: Updates of the whole run.
         num_envs: Environment copies (E).
     """
 
@@ -45,7 +44,6 @@ class Estimator:
         ratios: Ratios,
         gamma: Buffer,
         gae_lambda: Buffer,
-        num_updates: int,
         num_envs: int,
     ) -> None:
         self.config, self.layout, self.actor, self.critic = config, layout, actor, critic
@@ -53,7 +51,8 @@ class Estimator:
         """The critic, where it tells heads apart."""
         self.importance, self.ratios = importance, ratios
         self.gamma, self.gae_lambda, self.num_envs = gamma, gae_lambda, num_envs
-        self._span = max(config.anneal_share * num_updates, 1.0)
+        self.span = 1.0
+        """Updates after which importance weights apply in full."""
         self._scratch = Scratch(gamma.members, layout.device)
         self.weights = self._scratch("weights", 1, layout.num_heads)
         """The mean of each head's share of the credit, (P, 1, 1, H)."""
@@ -84,7 +83,7 @@ class Estimator:
             ops.copy(rows["plain"], out=rows["credit"])
         else:
             credit_weights(
-                rows["importance"], updates, rows.get("in_use"), span=self._span,
+                rows["importance"], updates, rows.get("in_use"), span=self.span,
                 floor=config.importance_floor, signed=self.importance == "signed",
                 out=rows["weight"],
             )  # fmt: skip

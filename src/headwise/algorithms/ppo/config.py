@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from headwise.algorithms.base import AlgorithmConfig, PerMember, Task, algorithms
+from headwise.algorithms.base import AlgorithmConfig, PerMember, Scheduled, Task, algorithms
 from headwise.algorithms.inspect import inspectors
 from headwise.algorithms.ppo.learner import PPOLearner
 from headwise.checks import check_counts
@@ -28,8 +28,9 @@ class PPO(AlgorithmConfig):
     """Rows of a gradient step."""
     epochs: int = 4
     """Passes over the rollout in an update."""
-    clip: PerMember = 0.2
-    """How far a probability ratio may move from 1 before it stops paying."""
+    clip: Scheduled = 0.2
+    """How far a probability ratio may move from 1 before it stops paying; it may follow the run as
+    the step size may."""
     gae_lambda: PerMember = 0.95
     """Decay of the trace: 0 is one step, 1 is the whole return."""
     entropy_coef: PerMember = 0.01

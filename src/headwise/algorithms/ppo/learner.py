@@ -80,9 +80,9 @@ class PPOLearner(Learner):
         self.estimator = Estimator(
             config, self.layout, self.actor, self.critic,
             kind.default_importance if importance == "auto" else importance, self.ratios,
-            self.setting("gamma"), self.setting("gae_lambda"),
-            max(task.total_steps // self.num_rows, 1), self.num_envs,
+            self.setting("gamma"), self.setting("gae_lambda"), self.num_envs,
         )  # fmt: skip
+        self._set_spans(task.total_steps)
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
         self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
         self.noise = self._scratch("act", self.num_envs, self.actor.table.num_uniforms)
@@ -120,7 +120,15 @@ class PPOLearner(Learner):
         self._order = self._scratch("order", 1, epochs * self.num_rows)
         self._cursor = self._scratch("cursor", 1)
         self._evaluations: dict[int, Evaluation] = {}
-        self._record_acting(now["unit"])
+        self._record()
+
+    def _set_spans(self, total_steps: int) -> None:
+        num_updates = max(total_steps // self.num_rows, 1)
+        self.estimator.span = max(self.config.anneal_share * num_updates, 1.0)
+
+    def _record(self) -> None:
+        device = self.layout.device
+        self._record_acting(self._drawn_now[1])
         bodies, records = (self.begin, self.run_epoch, self.finish), self.offline is None
         recorded = [Recorded(body, device, records=records) for body in bodies]
         self._begin, self._epoch, self._finish = recorded
@@ -335,6 +343,7 @@ class PPOLearner(Learner):
             metrics["train/weighted_cosine"] = self.head_gradients.cosine.tensor.flatten().clone()
             by_head["heads/importance"] = self.estimator.weights.tensor.flatten(1).clone()
             rows["weight"] = self.rollout["weight"]
+        metrics |= self._followed()
         metrics |= {name: self.layout.heads_in_order(x) for name, x in by_head.items()}
         if self._inspect is not None:
             metrics |= self._inspect({name: x.tensor[:, 0] for name, x in rows.items()})

@@ -23,7 +23,7 @@ from headwise.factorizations.action_critic import ActionCritic
 from headwise.heads.action_value import Actor
 from headwise.ops import Buffer, Queries
 from headwise.population.keys import Stream
-from headwise.population.store import Adam, Store, settings
+from headwise.population.store import Adam, Store
 
 if TYPE_CHECKING:
     from headwise.algorithms.base import Metrics, Task
@@ -66,13 +66,12 @@ class SACLearner(OffPolicyLearner):
         self.actor: Actor | None = None
         if self._first < layout.num_heads:
             self.actor = kind.actor(blueprint)
-            scaled = config.member_values("lr", keys) * config.actor_lr_scale
+            scaled = self.setting("lr", config.actor_lr_scale)
             self.optimizers["actor"] = Adam(
-                Store(keys, self.actor.parts), settings(keys, scaled, "lr"), max_norm=max_norm,
-                alive=alive,
-            )  # fmt: skip
-        num_updates = max(task.total_steps * config.updates_per_step, 1.0)
-        self.temperatures = Temperatures(config, layout, keys, learning_rate, alive, num_updates)
+                Store(keys, self.actor.parts), scaled, max_norm=max_norm, alive=alive
+            )
+        self.temperatures = Temperatures(config, layout, keys, learning_rate, alive)
+        self._set_spans(task.total_steps)
         self.optimizers["alpha"] = self.temperatures.optimizer
         self.critic_loss = self._scratch("critic loss", 1, 3, copies=2)
         self.critic_loss.gradient[..., 0] = 1.0
@@ -101,6 +100,14 @@ class SACLearner(OffPolicyLearner):
         self._act_sampler = sampler(self.num_envs)
         self.improvement = self._improvement()
         self.noise = self._act_sampler.noise
+        self._record()
+
+    def _set_spans(self, total_steps: int) -> None:
+        num_updates = max(total_steps * self.config.updates_per_step, 1.0)
+        self.temperatures.span = self.config.target_entropy_share * num_updates
+
+    def _record(self) -> None:
+        super()._record()
         self._record_acting(self._act_sampler.action)
 
     def _improvement(self) -> Pathwise:
@@ -204,7 +211,7 @@ class SACLearner(OffPolicyLearner):
         }
         if self.actor is not None:
             metrics["train/actor_loss"] = self.improvement.loss.tensor.flatten().clone()
-        metrics |= self.temperatures.metrics()
+        metrics |= self.temperatures.metrics() | self._followed()
         return {
             name: self.layout.heads_in_order(x) if name.startswith("heads/") else x
             for name, x in metrics.items()

@@ -29,7 +29,6 @@ class Temperatures:
     Args:
         learning_rate: Of every member, (P, 1, 1, 1).
         alive: Which members have not diverged, (P, 1, 1, 1).
-        num_updates: Updates over the whole run.
     """
 
     def __init__(
@@ -39,7 +38,6 @@ class Temperatures:
         keys: Keys,
         learning_rate: Buffer,
         alive: Buffer,
-        num_updates: float,
     ) -> None:
         kinds = [0] * layout.num_discrete + [1] * layout.num_continuous
         groups = range(layout.num_heads) if config.per_head_temperature else kinds
@@ -69,13 +67,14 @@ class Temperatures:
         if config.target_entropy_end is not None:
             end = config.member_values("target_entropy_end", keys)
             self._end = settings(keys, end, "target_entropy_end")
-        self._span = config.target_entropy_share * num_updates
+        self.span = 0.0
+        """Updates over which the target entropy becomes what it is in the end."""
 
     def now(self, clock: Buffer) -> Buffer:
         """The temperatures of all heads, (P, 1, 1, H); the target moves by the clock of updates."""
         ops.temperatures(self.log_alpha, groups=self.groups, out=self.alpha)
         if self._end is not None:
-            ops.linear(clock, self._start, self._end, span=self._span, out=self._fraction)
+            ops.linear(clock, self._start, self._end, span=self.span, out=self._fraction)
         return self.alpha
 
     def target(self, mask: Buffer | None) -> Buffer:
