@@ -10,9 +10,9 @@ from pettingzoo.utils import parallel_to_aec
 from headwise import EnvError
 from headwise.envs.foreign import foreign_env
 from headwise.envs.foreign.codec import EnvCodec
-from headwise.envs.lander_vec import slot_seeds
 from headwise.envs.make import make_vec
 from headwise.envs.native.parallel_env import parallel_env
+from headwise.envs.types import slot_seeds
 
 
 def test_our_own_team_earns_what_the_environment_pays():

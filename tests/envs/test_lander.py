@@ -9,8 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import headwise
 from headwise import Choice, ConfigError, EnvError, Range
-from headwise.envs.lander import LanderEnv, LanderVectorEnv
-from headwise.envs.lander_pool import open_pool
+from headwise.envs.lander import LanderEnv, LanderVectorEnv, landers
 
 VIEWS = ("discrete", "hybrid", "continuous")
 BACKENDS = ("envpool", "gymnasium")
@@ -202,24 +201,23 @@ def test_a_crash_on_the_last_step_is_no_time_limit(backend):
     """Without engines one of these landers ends first, at a step L; then the limit is L."""
 
     def fall(limit):
-        pool = open_pool(backend, 4, max_episode_steps=limit)
-        pool.seed([1, 2, 3, 4])
-        pool.reset(np.arange(4, dtype=np.int32))
+        many, steps = landers(backend, 4, max_episode_steps=limit), 0
+        many.reset(seed=[1, 2, 3, 4])
         while True:
-            step = pool.step(np.zeros((4, 2), dtype=np.float32))
-            if (step.terminated | step.truncated).any():
-                return step
+            found = many.step(np.zeros((4, 2), dtype=np.float32))
+            steps += 1
+            if (found[2] | found[3]).any():
+                return steps, *found[:4]
 
-    free = fall(1000)
-    assert not free.truncated.any()
-    length = int(free.elapsed.max())
-    cut = fall(length)
-    np.testing.assert_array_equal(cut.elapsed, [length] * 4)
-    np.testing.assert_array_equal(cut.terminated, free.terminated)
-    np.testing.assert_array_equal(cut.truncated, ~free.terminated)
-    np.testing.assert_array_equal(cut.obs, free.obs)
-    assert (np.abs(cut.reward[cut.terminated]) == 100).all()
-    assert (np.abs(cut.reward[cut.truncated]) != 100).all()
+    length, obs, _, terminated, truncated = fall(1000)
+    assert not truncated.any()
+    steps, same, reward, ended, cut = fall(length)
+    assert steps == length
+    np.testing.assert_array_equal(ended, terminated)
+    np.testing.assert_array_equal(cut, ~terminated)
+    np.testing.assert_array_equal(same, obs)
+    assert (np.abs(reward[ended]) == 100).all()
+    assert (np.abs(reward[cut]) != 100).all()
 
 
 @pytest.mark.parametrize("limit", [0, -1])
@@ -338,8 +336,8 @@ import importlib.util
 find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "envpool" else find(name, *rest)
 from headwise.envs.lander import LanderVectorEnv
-from headwise.envs.lander_pool import GymnasiumPool
-assert isinstance(LanderVectorEnv(2)._pool, GymnasiumPool)
+from gymnasium.vector import SyncVectorEnv
+assert isinstance(LanderVectorEnv(2)._landers, SyncVectorEnv)
 try:
     LanderVectorEnv(2, backend="envpool")
 except Exception as error:

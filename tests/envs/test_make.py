@@ -5,7 +5,7 @@ import pytest
 import headwise as hw
 from headwise import ConfigError, EnvError, HeadwiseError, _core
 from headwise.envs.foreign import foreign_env
-from headwise.envs.lander_vec import LanderVecEnv
+from headwise.envs.lander_task import LanderVecEnv
 from headwise.envs.make import env_names, environments, make_vec, own_name, plain_name
 from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.envs.probes import probes

@@ -1,62 +1,47 @@
-"""LunarLander (continuous engines, no wind) in three views, as Gymnasium environments.
+"""LunarLander (continuous engines, no wind) in three views, as Gymnasium environments: one, many.
 
 The action is the power of the main engine and of the lateral ones, each from -1 to 1. The main
 engine fires above 0, the lateral ones beyond a half. In the discrete view both are bins with both
 end points among them; in the hybrid view the main engine is binned and the lateral ones are not.
+
+Many are flown by EnvPool or by Gymnasium: two ways to the same physics, which draw their random
+numbers differently, so that the same seed gives other episodes with the other one.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from headwise.checks import is_whole
+from headwise.checks import checked_count, is_whole
 from headwise.envs.autoreset import autoreset_mode as mode_by_name
-from headwise.envs.lander_pool import OBS_SIZE, Backend, new_lander, open_pool
+from headwise.envs.envpool import EnvPoolEnvs
 from headwise.envs.native import limit_given_to_make
 from headwise.envs.native.engine import MOST
 from headwise.errors import ConfigError, EnvError, SpaceError
 from headwise.registry import unknown
 from headwise.spaces import ActionCodec, ActionSpec, Choice, Range, View, ViewKind
 
+Backend: TypeAlias = Literal["auto", "envpool", "gymnasium"]
+Vector: TypeAlias = VectorEnv[NDArray[np.float32], Any, NDArray[Any]]
 ENGINES = ActionSpec.of(main=Range(-1.0, 1.0), lateral=Range(-1.0, 1.0))
 TIME_LIMIT = 1000
+NO_LIMIT = 10**9
+"""The time limit of those who ask for none: EnvPool always has one."""
 RENDER_MODES = ("rgb_array", "human")
-CLOSED = "Lander: the environment is closed"
-
-
-def refusal(why: str) -> EnvError:
-    """The refusal of a call, with what to do about it."""
-    return EnvError(why, fix="Make a new one." if why == CLOSED else "Call reset() first.")
-
-
-def observation_space(max_episode_steps: int) -> spaces.Box[Any]:
-    """The bounds that no lander leaves: Box2D moves a body by 2 and turns it by pi/2 at most."""
-    steps = (max_episode_steps or 10**6) + 2
-    reach = [1.3, 0.31 * steps + 2.0, 21.0, 14.0, 1.6 * steps, 32.0, 1.0, 1.0]
-    high = np.array(reach, dtype=np.float32)
-    low = -high
-    low[6:] = 0.0  # whether a leg touches the ground
-    return spaces.Box(low, high)
-
-
-def action_space(spec: ActionSpec) -> spaces.Space[Any]:
-    """The action space of a view."""
-    options = [head.n for head in spec.heads if isinstance(head, Choice)]
-    ranges = spaces.Box(-1.0, 1.0, (spec.num_ranges,))
-    if not options:
-        return ranges
-    if spec.num_ranges:
-        return spaces.Tuple((spaces.Discrete(options[0]), ranges))
-    return spaces.MultiDiscrete(options)
+BEGIN, CLOSED = "Lander: step before reset", "Lander: the environment is closed"
+_INSTALL = "Install it: pip install 'headwise[lander]'."
 
 
 class LanderEnv(gymnasium.Env[NDArray[np.float32], Any]):
@@ -91,9 +76,9 @@ class LanderEnv(gymnasium.Env[NDArray[np.float32], Any]):
         self.action_space = action_space(self.action_spec)
         self.observation_space = observation_space(self._limit)
         self._codec = ActionCodec(self.action_space)
-        self._lander = new_lander(render_mode)
+        self._lander = _new_lander(render_mode)
         self._elapsed = 0
-        self._needs = "Lander: step before reset"
+        self._needs = BEGIN
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -131,7 +116,51 @@ class LanderEnv(gymnasium.Env[NDArray[np.float32], Any]):
         self._needs = CLOSED
 
 
-class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
+def landers(
+    backend: Backend,
+    num_landers: int,
+    *,
+    max_episode_steps: int,
+    num_threads: int | None = None,
+    render_mode: str | None = None,
+) -> Any:
+    """Many in the continuous view, each reset by the step after its end.
+
+    Of the backends "auto" is EnvPool where it is installed and nothing is drawn.
+    """
+    if backend not in get_args(Backend):
+        raise unknown("backend of Lander", backend, get_args(Backend))
+    if num_landers < 1:
+        raise EnvError("Lander: there must be a lander to fly", got=num_landers)
+    has_envpool = importlib.util.find_spec("envpool") is not None
+    if num_threads is not None:
+        num_threads = checked_count("Lander: num_threads", num_threads, error=EnvError)
+    if backend == "envpool" and render_mode is not None:
+        raise ConfigError(
+            "EnvPool's landers are not drawn",
+            got=f"render_mode={render_mode!r}",
+            fix='Use backend="gymnasium".',
+        )
+    if backend == "envpool" and not has_envpool:
+        raise EnvError("Lander: EnvPool is not installed", got='backend="envpool"', fix=_INSTALL)
+    if backend == "gymnasium" or render_mode is not None or not has_envpool:
+        settings: Any = {"max_episode_steps": max_episode_steps, "render_mode": render_mode}
+        return SyncVectorEnv([partial(LanderEnv, "continuous", **settings)] * num_landers)
+    import envpool
+
+    pool = envpool.make(
+        "LunarLanderContinuous-v3",
+        env_type="gymnasium",
+        num_envs=num_landers,
+        max_episode_steps=max_episode_steps or NO_LIMIT,
+        num_threads=num_threads or 0,  # EnvPool's own choice
+    )
+    # A crash or a landing overwrites the reward with exactly -100 or 100, which a step in flight
+    # never earns.
+    return EnvPoolEnvs(pool, ends=lambda reward: np.abs(reward) == 100.0)
+
+
+class LanderVectorEnv(Vector):
     """Many landers, flown by EnvPool where it is installed and by Gymnasium where not.
 
     Args:
@@ -147,8 +176,6 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
         render_mode: None, "rgb_array" or "human".
     """
 
-    metadata: dict[str, Any] = LanderEnv.metadata
-
     def __init__(
         self,
         num_envs: int = 1,
@@ -162,7 +189,6 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
         episode_stats: bool = True,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__()
         self._episode_stats = episode_stats
         limit = checked_limit(max_episode_steps)
         self._mode = mode_by_name(autoreset_mode)
@@ -173,21 +199,20 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
         self.action_spec = self._view.spec
         self.single_action_space = action_space(self.action_spec)
         self.single_observation_space = observation_space(limit)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._codec = ActionCodec(self.single_action_space)
-        self._pool = open_pool(
+        self._landers = landers(
             backend,
             num_envs,
             max_episode_steps=limit,
             num_threads=num_threads,
             render_mode=render_mode,
         )
-        self._slots = np.arange(num_envs, dtype=np.int32)
-        self._obs = np.zeros((num_envs, OBS_SIZE), dtype=np.float32)
-        self._return = np.zeros(num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._codec = ActionCodec(self.single_action_space)
+        self._return = np.zeros(num_envs, dtype=np.float64)
+        self._length = np.zeros(num_envs, dtype=np.int32)
         self._ended = np.zeros(num_envs, dtype=np.bool_)
-        self._needs = "Lander: step before reset"
+        self._needs = BEGIN
 
     def reset(
         self,
@@ -204,17 +229,18 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
         options = dict(options or {})
         mask = _checked_mask(options.pop("reset_mask", None), self.num_envs)
         _refuse_options(options)
+        seeds = None
         if seed is not None or self._needs:
             if not mask.all():
                 raise EnvError("Lander: a first or seeded reset must be of all slots")
-            self._pool.seed(self._seeds(seed))
+            seeds = self._seeds(seed)
             super().reset(seed=seed if isinstance(seed, int) else None)
-        slots = self._slots[mask]
-        self._obs[slots] = self._pool.reset(slots)
-        self._return[slots] = 0.0
-        self._ended[slots] = False
+        some = None if mask.all() else {"reset_mask": mask}
+        obs, _ = self._landers.reset(seed=seeds, options=some)
+        self._return[mask] = self._length[mask] = 0
+        self._ended[mask] = False
         self._needs = ""
-        return self._obs.copy(), {}
+        return obs.copy(), {}
 
     def step(
         self, actions: Any
@@ -235,25 +261,30 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
             )
         with naming_lander():
             engines = self._view.to_native(self._codec.to_heads_batch(actions))
-        out = self._pool.step(np.ascontiguousarray(engines, dtype=np.float32))
-        self._obs[...] = out.obs
-        self._return = np.where(out.elapsed == 0, 0.0, self._return + out.reward)
-        self._ended = out.terminated | out.truncated
+        obs, reward, terminated, truncated, _ = self._landers.step(engines.astype(np.float32))
+        fresh = self._ended
+        self._return = np.where(fresh, 0.0, self._return + reward)
+        self._length = np.where(fresh, 0, self._length + 1)
+        self._ended = ended = terminated | truncated
         infos: dict[str, Any] = {}
-        if self._ended.any():
-            infos = self._infos_of_ends(out.elapsed)
+        if ended.any():
+            infos = self._infos_of_ends()
             if self._mode is AutoresetMode.SAME_STEP:
-                infos |= self._start_anew(self._infos_of_ends(out.elapsed))
-        reward = out.reward.astype(np.float64)
-        return self._obs.copy(), reward, out.terminated, out.truncated, infos
+                final_obs = np.full(self.num_envs, None, dtype=object)
+                for slot in np.flatnonzero(ended):
+                    final_obs[slot] = obs[slot].copy()
+                told = {"final_obs": final_obs, "final_info": infos}
+                infos = infos | told | {f"_{name}": ended.copy() for name in told}
+                obs, _ = self.reset(options={"reset_mask": ended})
+        return obs.copy(), reward.astype(np.float64), terminated, truncated, infos
 
     def render(self) -> tuple[Any, ...] | None:
         """A picture of each lander."""
-        return self._pool.render() if self.render_mode else None
+        return self._landers.render() if self.render_mode else None
 
     def close_extras(self, **kwargs: Any) -> None:
         """Lets go of threads and windows."""
-        self._pool.close()
+        self._landers.close()
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int]:
         if seed is None:  # never seeded: from Gymnasium's own source of seeds
@@ -265,39 +296,34 @@ class LanderVectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
             )
         return [int(s) for s in seeds if s is not None]
 
-    def _infos_of_ends(self, elapsed: NDArray[np.int32]) -> dict[str, Any]:
+    def _infos_of_ends(self) -> dict[str, Any]:
         if not self._episode_stats:
             return {}
         ended = self._ended
-        numbers = {"r": np.where(ended, self._return, 0.0), "l": np.where(ended, elapsed, 0)}
+        numbers = {"r": np.where(ended, self._return, 0.0), "l": np.where(ended, self._length, 0)}
         masks = {f"_{key}": ended.copy() for key in numbers}
         return {"episode": numbers | masks, "_episode": ended.copy()}
 
-    def _start_anew(self, final_info: dict[str, Any]) -> dict[str, Any]:
-        """Resets the slots that have ended, and says how they ended as Gymnasium says it."""
-        slots = self._slots[self._ended]
-        final_obs = np.full(self.num_envs, None, dtype=object)
-        for slot in slots:
-            final_obs[slot] = self._obs[slot].copy()
-        mask = self._ended
-        self._obs[slots] = self._pool.reset(slots)
-        self._return[slots] = 0.0
-        self._ended = np.zeros_like(mask)
-        return {
-            "final_obs": final_obs,
-            "_final_obs": mask.copy(),
-            "final_info": final_info,
-            "_final_info": mask.copy(),
-        }
+
+def observation_space(max_episode_steps: int) -> spaces.Box[Any]:
+    """The bounds that no lander leaves: Box2D moves a body by 2 and turns it by pi/2 at most."""
+    steps = (max_episode_steps or 10**6) + 2
+    reach = [1.3, 0.31 * steps + 2.0, 21.0, 14.0, 1.6 * steps, 32.0, 1.0, 1.0]
+    high = np.array(reach, dtype=np.float32)
+    low = -high
+    low[6:] = 0.0  # whether a leg touches the ground
+    return spaces.Box(low, high)
 
 
-@contextmanager
-def naming_lander() -> Iterator[None]:
-    """Errors about an action that also say whose action it was."""
-    try:
-        yield
-    except SpaceError as error:
-        raise EnvError(f"Lander: {str(error).removesuffix('.')}") from None
+def action_space(spec: ActionSpec) -> spaces.Space[Any]:
+    """The action space of a view."""
+    options = [head.n for head in spec.heads if isinstance(head, Choice)]
+    ranges = spaces.Box(-1.0, 1.0, (spec.num_ranges,))
+    if not options:
+        return ranges
+    if spec.num_ranges:
+        return spaces.Tuple((spaces.Discrete(options[0]), ranges))
+    return spaces.MultiDiscrete(options)
 
 
 def checked_limit(max_episode_steps: object) -> int:
@@ -312,6 +338,34 @@ def checked_limit(max_episode_steps: object) -> int:
             allowed=f"whole numbers to {MOST['max_episode_steps']}; 0 or -1 is no limit",
         )
     return max(0, number)
+
+
+def _new_lander(render_mode: str | None = None) -> Any:
+    """One of Gymnasium's lunar landers: continuous engines, no wind."""
+    from gymnasium.error import DependencyNotInstalled
+
+    try:
+        # Box2D's binding warns of its own age while it loads, and crashes if that is an error.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from gymnasium.envs.box2d.lunar_lander import LunarLander
+    except (ImportError, DependencyNotInstalled) as error:
+        raise EnvError("Lander: Gymnasium's Box2D is not installed", fix=_INSTALL) from error
+    return LunarLander(render_mode=render_mode, continuous=True)
+
+
+def refusal(why: str) -> EnvError:
+    """The refusal of a call, with what to do about it."""
+    return EnvError(why, fix="Make a new one." if why == CLOSED else "Call reset() first.")
+
+
+@contextmanager
+def naming_lander() -> Iterator[None]:
+    """Errors about an action that also say whose action it was."""
+    try:
+        yield
+    except SpaceError as error:
+        raise EnvError(f"Lander: {str(error).removesuffix('.')}") from None
 
 
 def _checked_render_mode(mode: str | None) -> str | None:

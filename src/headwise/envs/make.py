@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from headwise.checks import checked_count, checked_seed
-from headwise.envs.lander_vec import LanderVecEnv
+from headwise.envs.lander_task import LanderVecEnv
 from headwise.envs.native import env_id, public_name
 from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.envs.probes import probes

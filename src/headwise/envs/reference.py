@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headwise.envs.lander_reference import LANDER
+from headwise.envs.lander_task import LANDER
 from headwise.envs.make import make_vec, plain_name
 from headwise.envs.native import NATIVE_NAMES
 from headwise.envs.native.info import Reference, info_of

@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from headwise.checks import checked_switch
+from headwise.envs.envpool import pooled
 from headwise.envs.foreign.adapter import Adapter, checked_weights, mode_of
 from headwise.envs.foreign.codec import EnvCodec
 from headwise.envs.foreign.parallel import Team, TeamReward, parallel
@@ -119,7 +120,7 @@ def wrap(
     check_allocate(allocate)
     name = _name_of(env)
     check_population(name, seeds, DEFAULT_SLOTS if num_slots is None else num_slots)
-    seeds = [int(seed) for seed in seeds]
+    seeds, env = [int(seed) for seed in seeds], pooled(env)
     make, first = _maker(name, env, settings, itself=is_itself(env, len(seeds), num_slots))
     weights = checked_weights(reward_weights)
     coded = partial(EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks)
@@ -251,7 +252,7 @@ def _tell_of_changes(name: str, given: gym.Env[Any, Any], made: gym.Env[Any, Any
 
 def _made(name: str, make: Make) -> Any:
     try:
-        return make()
+        return pooled(make())
     except HeadwiseError:
         raise
     except Exception as error:

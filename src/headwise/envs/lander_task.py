@@ -1,4 +1,4 @@
-"""Landers as the training loop sees them: a population flown in one pool."""
+"""Landers as the training loop sees them, their reference scores, and the pilot who flies best."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.envs.lander import CLOSED, ENGINES, checked_limit, naming_lander, refusal
-from headwise.envs.lander_pool import OBS_SIZE, Backend, open_pool
-from headwise.envs.types import Allocate, StepBatch
+from headwise.envs.lander import (
+    BEGIN,
+    CLOSED,
+    ENGINES,
+    Backend,
+    checked_limit,
+    landers,
+    naming_lander,
+    refusal,
+)
+from headwise.envs.native.info import Reference
+from headwise.envs.scripted import Floats, Policy, Settings, in_view
+from headwise.envs.types import Allocate, StepBatch, slot_seeds
 from headwise.errors import EnvError
-from headwise.spaces import ObsSpec, View, ViewKind, bin_values
+from headwise.spaces import ActionSpec, ObsSpec, View, ViewKind, bin_values
 
-_NONE = np.empty(0, dtype=np.float32)
-_NO_SNAPSHOT = "Lander cannot be resumed exactly: the physics engine keeps its state to itself"
+_OBS_SIZE = 8
 _INSTEAD = (
     "Look at `can_snapshot` first; without one, restore the learner, call reset() and go on from "
     "new episodes."
@@ -25,9 +34,9 @@ _INSTEAD = (
 class LanderVecEnv:
     """Landers for P members with E slots each, as the training loop sees them.
 
-    All are flown in one pool. The seed of a slot is a random word made of its member's seed and its
-    number alone, so a member sees the same episodes alone and in any population. A slot whose
-    episode has ended is reset by the next step, which ignores its action: there `valid` is False.
+    The seed of a slot is a random word made of its member's seed and its number alone, so a member
+    sees the same episodes alone and in any population. A slot whose episode has ended is reset by
+    the next step, which ignores its action: there `valid` is False.
 
     Args:
         seeds: One seed for each member.
@@ -57,29 +66,30 @@ class LanderVecEnv:
         allocate: Allocate = np.zeros,
     ) -> None:
         self.num_members, self.num_slots = len(seeds), num_slots
-        self.obs_spec = ObsSpec.flat(OBS_SIZE)
+        self.obs_spec = ObsSpec.flat(_OBS_SIZE)
         self._view = View(ENGINES, view, bins=bins)
         self.spec = self._view.spec
-        self._num_landers = len(seeds) * num_slots
-        self._pool = open_pool(
+        self._landers = landers(
             backend,
-            self._num_landers,
+            len(seeds) * num_slots,
             max_episode_steps=checked_limit(max_episode_steps),
             num_threads=num_threads,
         )
-        self._pool.seed(slot_seeds(seeds, num_slots))
-        self._batch = StepBatch.of_shape(self.num_members, num_slots, OBS_SIZE, allocate)
+        self._seeds: list[int] | None = slot_seeds(seeds, num_slots)
+        self._batch = StepBatch.of_shape(self.num_members, num_slots, _OBS_SIZE, allocate)
         self._rows = self._batch.flat()
         self._binned = self.spec.num_choices
-        self._powers = bin_values(-1.0, 1.0, bins).astype(np.float32) if self._binned else _NONE
-        self._needs = "Lander: step before reset"
+        self._powers = bin_values(-1.0, 1.0, bins if self._binned else 2).astype(np.float32)
+        self._needs = BEGIN
 
     def reset(self) -> NDArray[np.float32]:
         """Starts an episode in every slot; returns the observations (P, E, 8)."""
         if self._needs == CLOSED:
             raise refusal(CLOSED)
-        self._rows.obs[...] = self._pool.reset(np.arange(self._num_landers, dtype=np.int32))
-        self._batch.episode_return[...] = 0.0
+        self._rows.obs[...], _ = self._landers.reset(seed=self._seeds)
+        self._seeds = None
+        for name in ("episode_return", "episode_length", "terminated", "truncated"):
+            getattr(self._rows, name)[...] = 0
         self._needs = ""
         return self._batch.obs
 
@@ -87,16 +97,14 @@ class LanderVecEnv:
         """One step of every slot, with actions (P, E, H) in the learner's form."""
         if self._needs:
             raise refusal(self._needs)
-        out = self._pool.step(self._engines(action.reshape(self._num_landers, -1)))
-        rows = self._rows
-        rows.obs[...] = out.obs
-        rows.next_obs[...] = out.obs
-        rows.reward[...] = out.reward
-        rows.terminated[...] = out.terminated
-        rows.truncated[...] = out.truncated
-        rows.episode_length[...] = out.elapsed
-        np.greater(out.elapsed, 0, out=rows.valid)
-        np.add(rows.episode_return, out.reward, out=rows.episode_return)
+        rows, engines = self._rows, self._engines(action.reshape(len(self._rows.obs), -1))
+        np.logical_not(rows.terminated | rows.truncated, out=rows.valid)
+        obs, rows.reward[...], rows.terminated[...], rows.truncated[...], _ = self._landers.step(
+            engines
+        )
+        rows.obs[...] = rows.next_obs[...] = obs
+        rows.episode_length[...] = (rows.episode_length + 1) * rows.valid
+        np.add(rows.episode_return, rows.reward, out=rows.episode_return)
         np.multiply(rows.episode_return, rows.valid, out=rows.episode_return)
         return self._batch
 
@@ -123,27 +131,43 @@ class LanderVecEnv:
 
     def snapshot(self) -> bytes:
         """Refused: neither Box2D nor EnvPool can write down its state."""
-        raise EnvError(_NO_SNAPSHOT, fix=_INSTEAD)
+        raise EnvError(
+            "Lander cannot be resumed exactly: the physics engine keeps its state to itself",
+            fix=_INSTEAD,
+        )
 
     def restore(self, snapshot: bytes) -> None:
         """Refused: neither Box2D nor EnvPool can write down its state."""
-        raise EnvError(_NO_SNAPSHOT, fix=_INSTEAD)
+        self.snapshot()
 
     def close(self) -> None:
         """Lets go of threads and windows."""
-        self._pool.close()
+        self._landers.close()
         self._needs = CLOSED
 
 
-def slot_seeds(seeds: Sequence[int], num_slots: int, begun: int = 0) -> list[int]:
-    """A 32-bit seed for each slot of each member, a function of the member's seed and the slot.
+def land_softly(spec: ActionSpec, settings: Settings) -> Policy:
+    """Leans against its drift, sinks slower the lower it is, and cuts the engines on the ground."""
 
-    Args:
-        seeds: The members' seeds.
-        num_slots: Slots of each.
-        begun: How often the environments had to be made anew, so that other episodes come then.
-    """
-    from headwise import _core
+    def act(obs: Floats) -> NDArray[np.float32]:
+        x, y, vx, vy, angle, turning, left, right = obs.T
+        lean = np.clip(0.36 * x + 0.97 * vx, -0.7, 0.7)
+        lateral = 9.5 * (angle - lean) + 19.5 * turning
+        main = 10.8 * (-0.07 - 0.98 * np.maximum(y, 0.0) - vy)
+        grounded = left + right > 0
+        lateral = np.where(grounded, 0.0, lateral)
+        main = np.where(grounded, -10.0 * vy - 1.0, main)
+        return in_view(np.clip(np.stack([main, lateral], -1), -1.0, 1.0), ENGINES, spec)
 
-    slots = range(num_slots)
-    return [_core.philox([slot, begun, 0, 0], seed)[0] for seed in seeds for slot in slots]
+    return act
+
+
+LANDER = Reference(
+    how="scripted, a proportional controller; 200 counts as solved",
+    policy=land_softly,
+    measured={
+        ("", "discrete"): (-222.65, 2.1, 4096, 280.73, 0.54, 4096),
+        ("", "hybrid"): (-194.01, 1.9, 4096, 283.06, 0.46, 4096),
+        ("", "continuous"): (-213.16, 2, 4096, 283.72, 0.42, 4096),
+    },
+)

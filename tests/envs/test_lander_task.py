@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from headwise import EnvError
-from headwise.envs.lander_pool import open_pool
-from headwise.envs.lander_vec import LanderVecEnv, slot_seeds
+from headwise.envs.lander import landers
+from headwise.envs.lander_task import LanderVecEnv
+from headwise.envs.types import slot_seeds
 
 BACKENDS = ("envpool", "gymnasium")
 
@@ -17,21 +18,21 @@ def random_actions(env, rng, steps):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("view", ["discrete", "hybrid", "continuous"])
 def test_no_fake_transition_reaches_a_learner(backend, view):
-    """The raw pool, stepped beside it, says what is a transition and what is a reset."""
+    """Raw landers, stepped beside it, say what is a transition and what is a reset."""
     seeds, slots = [4, 9], 3
     env = LanderVecEnv(seeds, slots, view=view, backend=backend, max_episode_steps=90)
-    pool = open_pool(backend, 6, max_episode_steps=90)
-    pool.seed(slot_seeds(seeds, slots))
+    raw = landers(backend, 6, max_episode_steps=90)
     obs = env.reset().copy()
-    np.testing.assert_array_equal(obs.reshape(6, 8), pool.reset(np.arange(6, dtype=np.int32)))
+    first, _ = raw.reset(seed=slot_seeds(seeds, slots))
+    np.testing.assert_array_equal(obs.reshape(6, 8), first)
     ended = np.zeros((2, 3), dtype=bool)
     returns, lengths, num_invalid = np.zeros((2, 3)), np.zeros((2, 3), dtype=int), 0
     for action in random_actions(env, np.random.default_rng(0), 200):
         engines = env._view.to_native(action.reshape(6, 2)).astype(np.float32)
-        raw = pool.step(engines)
+        raw_obs = raw.step(engines)[0]
         step = env.step(action)
         np.testing.assert_array_equal(step.valid, ~ended)  # exactly the steps after an end
-        np.testing.assert_array_equal(step.next_obs.reshape(6, 8), raw.obs)
+        np.testing.assert_array_equal(step.next_obs.reshape(6, 8), raw_obs)
         np.testing.assert_array_equal(step.obs, step.next_obs)
         fresh = ~step.valid
         assert (step.reward[fresh] == 0).all()
