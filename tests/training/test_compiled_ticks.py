@@ -23,6 +23,7 @@ from headwise.training import compiled_ticks as module
 from headwise.training.binning import Binning
 from headwise.training.build import make_loop
 from headwise.training.config import RunConfig
+from headwise.training.lazy_env import LazyEnv
 
 CASES = {
     "cart pole": ("headwise/CartPole-v1", "shared", {}, {}),
@@ -147,7 +148,7 @@ def test_ticks_of_a_python_environment_are_compiled_but_for_its_step(case, array
     loops = [loop_of(case), loop_of(case)]
     for loop in loops:
         name, _, _, settings = CASES[case]
-        loop.env = Python(name, (0, 1), SLOTS, **settings)
+        loop.lazy_env = LazyEnv.of(Python(name, (0, 1), SLOTS, **settings))
         loop.env.arrays = arrays
     slow, fast = by_ticks(loops[0], 228), loops[1]
     monkeypatch.setattr(fast.algorithm, "act", acts := mock.Mock(side_effect=fast.algorithm.act))
@@ -225,7 +226,7 @@ def test_evaluation_and_new_weights_between_ticks_change_nothing():
 def test_what_is_not_compiled_takes_ticks(what, monkeypatch):
     loop = loop_of(algo="dqn", case="qplex") if what == "dqn" else loop_of()
     if what == "class":
-        loop.env = Python("HybridShoot", (0, 1), SLOTS, view="hybrid")
+        loop.lazy_env = LazyEnv.of(Python("HybridShoot", (0, 1), SLOTS, view="hybrid"))
     elif what == "object":
         monkeypatch.setattr(loop.env, "step", loop.env.step)
     elif what == "normalizer":

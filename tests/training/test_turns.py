@@ -11,6 +11,7 @@ from headwise.algorithms import algorithms
 from headwise.envs.make import make_vec
 from headwise.training.build import make_loop
 from headwise.training.config import RunConfig
+from headwise.training.lazy_env import LazyEnv
 from headwise.training.loop import SLOW
 from headwise.training.turns import Turns, one_round
 
@@ -114,7 +115,7 @@ def test_loops_trained_by_turns_are_those_trained_one_by_one(slow):
         loop.run(200)
     if slow:
         for loop in together:
-            loop.env = Sluggish(loop.env)
+            loop.lazy_env = LazyEnv.of(Sluggish(loop.env))
     with ThreadPoolExecutor(2) as aside:
         left = [Turns(loop.turns(200, aside)) for loop in together]
         while left:
@@ -150,7 +151,8 @@ def test_a_quick_environment_needs_no_thread():
 
 def test_a_training_that_is_given_up_leaves_no_step_half_done():
     loop = made(1)
-    loop.env = env = Sluggish(loop.env)
+    env = Sluggish(loop.env)
+    loop.lazy_env = LazyEnv.of(env)
     with ThreadPoolExecutor(1) as aside:
         turns = loop.turns(200, aside)
         next(turns)  # actions

@@ -13,14 +13,12 @@ import torch
 from headwise import checks
 from headwise.agent.acting import Acting
 from headwise.agent.importance import head_importance
-from headwise.agent.late_env import closed
 from headwise.agent.learning import check_ready, train
 from headwise.agent.loading import lent, load_changed, load_with_env, placed
 from headwise.agent.members import AT_AGENT, HISTORY, as_device, as_seeds, begun_for, checked_member
 from headwise.agent.place import chosen_device
-from headwise.agent.scheduled import EPISODES, scheduled
+from headwise.agent.scheduled import EPISODES, scheduled, stage
 from headwise.agent.ship import export_member
-from headwise.agent.stage import stage
 from headwise.agent.storage import Parts, load_state, member_state, save_parts
 from headwise.agent.tensors import without_tensors
 from headwise.agent.world import World
@@ -33,6 +31,7 @@ from headwise.training.callbacks import Callback
 from headwise.training.config import RunConfig, shown
 from headwise.training.device import AUTO
 from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop
+from headwise.training.lazy_env import LazyEnv
 from headwise.training.loop import Loop
 from headwise.training.sinks.base import Sink
 
@@ -83,8 +82,8 @@ class Agent:
         self._begin(Parts(config, members, place, world.face(vec), world, {}), vec)
         self._has_room = check_ready(self._loop)
 
-    def _begin(self, parts: Parts, env: VecEnv) -> None:
-        self.face, self.world, self._env = parts.face, parts.world, env
+    def _begin(self, parts: Parts, env: VecEnv | LazyEnv) -> None:
+        self.face, self.world = parts.face, parts.world
         self.config = replace(parts.config, environment=parts.world.config)
         self.target_steps = parts.target_steps
         self._gives_masks, self._steps_before = parts.gives_masks, parts.steps_before
@@ -93,10 +92,8 @@ class Agent:
             self._scores = scores["scores"].cpu().numpy()
         self._acting = Acting()
         self._was_loaded = self._has_learned = self._has_room = False
-        self._loop: Loop = self._new_loop(parts.seeds, parts.device)
-
-    def _new_loop(self, seeds: tuple[int, ...], device: str) -> Loop:
-        return make_loop(self._env, self.config, seeds, device, keep_episodes=HISTORY)
+        kept = {"keep_episodes": HISTORY}
+        self._loop: Loop = make_loop(env, self.config, parts.seeds, parts.device, **kept)
 
     # --- what it is -----------------------------------------------------------------------------
 
@@ -309,13 +306,13 @@ class Agent:
         seeds = (self.seeds[checked_member(member, len(self.seeds))],)
         config = self.config.for_member(member).replace(total_timesteps=None)
         world, face, before = self.world.handed(env), self.face, self._steps_before + self.steps
-        vec: VecEnv = lent(config.num_envs, seeds, world, self._env)
+        place = lent(config.num_envs, seeds, world, self._loop.lazy_env)
         if env is not None:
-            config, vec = placed(config, seeds, world, face)
-            face = world.face(vec)
+            config, place = placed(config, seeds, world, face)
+            face = world.face(place.opened())
         state = member_state(self._loop.state_dict(), member, config.num_envs)
         told, alone = (None, self.gives_masks, before), Agent.__new__(Agent)
-        alone._begin(Parts(config, seeds, self.device, face, world, state, *told), vec)
+        alone._begin(Parts(config, seeds, self.device, face, world, state, *told), place)
         load_state(alone._loop, state)
         return alone
 
@@ -362,9 +359,9 @@ class Agent:
                 far as they leave the networks as they are: `lr=1e-5` to fine-tune.
         """
         how: Any = {"device": device, "num_envs": num_envs, "env_settings": env_settings}
-        parts, vec = load_with_env(path, env, settings=settings, **how)
+        parts, place = load_with_env(path, env, settings=settings, **how)
         agent = cls.__new__(cls)
-        agent._begin(parts, vec)
+        agent._begin(parts, place)
         load_changed(agent._loop, parts.state, settings)
         agent._was_loaded = True
         return agent
@@ -392,5 +389,6 @@ class Agent:
 
         What is saved then goes on as exactly as before. A member leaves an only environment open.
         """
-        self._env = self._loop.env = late = closed(self._env, keep=self._loop.in_episodes)
-        self._loop.in_episodes = late.can_snapshot
+        env = self._loop.lazy_env
+        env.close(keep=self._loop.in_episodes)
+        self._loop.in_episodes = env.can_snapshot

@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 
-from headwise.agent.late_env import LateEnv
 from headwise.agent.storage import held_steps
 from headwise.algorithms.base import RolloutPlan
 from headwise.checks import checked_switch
@@ -43,8 +42,7 @@ def check_ready(loop: Loop, *, has_room: bool = False) -> bool:
     Returns:
         That there is room.
     """
-    if isinstance(loop.env, LateEnv):
-        loop.env.opened()
+    loop.lazy_env.opened()
     if not has_room:
         check_room(loop)
     return True
@@ -151,7 +149,7 @@ def _how_to_go_on(steps: int, target: int, load: str | None) -> str:
 def _warn_of_too_few_steps(loop: Loop, steps: int) -> None:
     plan = loop.algorithm.plan
     if isinstance(plan, RolloutPlan):
-        needed, setting = plan.length * loop.env.num_slots, "rollout"
+        needed, setting = plan.length * loop.lazy_env.num_slots, "rollout"
     else:
         needed, setting = plan.warmup, "warmup"
     logger.warning(

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from headwise.agent.face import Face
-from headwise.agent.late_env import LateEnv
 from headwise.agent.place import chosen_device
 from headwise.agent.storage import Parts, load_parts, load_state
 from headwise.agent.world import World
@@ -23,6 +22,7 @@ from headwise.population import Keys
 from headwise.training.config import Normalization, RunConfig, Where
 from headwise.training.device import AUTO
 from headwise.training.evaluate import fresh_seeds
+from headwise.training.lazy_env import LazyEnv
 from headwise.training.loop import Loop, State
 
 logger = logging.getLogger("headwise")
@@ -54,7 +54,7 @@ def load_with_env(
     num_envs: int | None,
     env_settings: Mapping[str, Any] | None,
     settings: Mapping[str, Any],
-) -> tuple[Parts, VecEnv]:
+) -> tuple[Parts, LazyEnv]:
     """What an agent is made of, and its environment; arguments are those of `Agent.load`."""
     num_envs = optional_count("num_envs", num_envs)
     parts = load_parts(path, "cpu" if device == AUTO else device)
@@ -64,23 +64,23 @@ def load_with_env(
     config.check_members(seeds)
     _check_late(parts.config, config)
     try:
-        config, vec = placed(config, seeds, world, parts.face, num_envs)
+        config, place = placed(config, seeds, world, parts.face, num_envs)
     except EnvError as error:
         if elsewhere:
             raise
         # What the file names cannot be made here, where the policy may only be wanted to act.
         world = world.without(error)
-        config, vec = placed(config, seeds, world, parts.face, num_envs)
-    face = world.face(vec) if elsewhere and world.is_known else parts.face
+        config, place = placed(config, seeds, world, parts.face, num_envs)
+    face = world.face(place.opened()) if elsewhere and world.is_known else parts.face
     state = dict(parts.state)
-    same_slots = vec.num_slots == parts.config.num_envs
+    same_slots = place.num_slots == parts.config.num_envs
     changed = ", ".join(world.changed(parts.world)) if elsewhere else ""
-    if not (same_slots and _goes_on(vec, state, changed, elsewhere=elsewhere)):
-        vec = _leave_episodes(vec, world, seeds, state)
-    place = chosen_device(config, seeds, world) if device == AUTO else parts.device
-    if place != parts.device:
-        state = {part: {n: x.to(place) for n, x in named.items()} for part, named in state.items()}
-    return parts._replace(config=config, device=place, world=world, face=face, state=state), vec
+    if not (same_slots and _goes_on(place.made, state, changed, elsewhere=elsewhere)):
+        place = _leave_episodes(place, world, seeds, state)
+    here = chosen_device(config, seeds, world) if device == AUTO else parts.device
+    if here != parts.device:
+        state = {part: {n: x.to(here) for n, x in named.items()} for part, named in state.items()}
+    return parts._replace(config=config, device=here, world=world, face=face, state=state), place
 
 
 def _changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
@@ -95,7 +95,7 @@ def _changed(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
 
 def placed(
     config: RunConfig, seeds: Sequence[int], world: World, face: Face, num_envs: int | None = None
-) -> tuple[RunConfig, VecEnv]:
+) -> tuple[RunConfig, LazyEnv]:
     """A configuration with an environment, which must be of the kind that it was trained in.
 
     Args:
@@ -109,7 +109,7 @@ def placed(
     members = len(seeds)
     slots = config.num_envs if num_envs is None else num_envs
     if not world.is_known:
-        late = LateEnv(members, slots, face.spec, face.obs_spec, lambda: world.vec(seeds, slots))
+        late = LazyEnv(members, slots, face.spec, face.obs_spec, lambda: world.vec(seeds, slots))
         return config.replace(num_envs=slots), late
     as_there_are = num_envs is None and world.is_alone(members, None)
     if members > 1 and world.is_alone(1, None) and not world.is_alone(members, None):
@@ -120,15 +120,15 @@ def placed(
         )
     vec = world.vec(seeds, None if as_there_are else slots)
     face.check(world.face(vec))
-    return config.replace(num_envs=vec.num_slots), vec
+    return config.replace(num_envs=vec.num_slots), LazyEnv.of(vec)
 
 
-def lent(num_envs: int, seeds: Sequence[int], world: World, env: VecEnv) -> LateEnv:
+def lent(num_envs: int, seeds: Sequence[int], world: World, env: LazyEnv) -> LazyEnv:
     """The environment of a member on its own, made when it is needed.
 
     If there is only one, it is that of the agent which the member is of.
     """
-    return LateEnv(
+    return LazyEnv(
         len(seeds),
         num_envs,
         env.spec,
@@ -138,16 +138,16 @@ def lent(num_envs: int, seeds: Sequence[int], world: World, env: VecEnv) -> Late
     )
 
 
-def _goes_on(vec: VecEnv, state: State, changed: str, *, elsewhere: bool) -> bool:
+def _goes_on(vec: VecEnv | None, state: State, changed: str, *, elsewhere: bool) -> bool:
     """Whether the environment can go on with the episodes that it was saved in.
 
     Args:
-        vec: The environment.
+        vec: The environment, if it is there.
         state: What was saved.
         changed: The settings that are others than they were.
         elsewhere: Whether it was handed over, or its settings were.
     """
-    if "env" not in state or not vec.can_snapshot:
+    if "env" not in state or vec is None or not vec.can_snapshot:
         return False
     if "snapshot" not in state["env"]:  # a forged file, which is said when it is loaded
         return True
@@ -169,23 +169,22 @@ def _goes_on(vec: VecEnv, state: State, changed: str, *, elsewhere: bool) -> boo
     return True
 
 
-def _leave_episodes(vec: VecEnv, world: World, seeds: Sequence[int], state: State) -> VecEnv:
+def _leave_episodes(place: LazyEnv, world: World, seeds: Sequence[int], state: State) -> LazyEnv:
     """The environment as it begins episodes that nobody has seen, and a state without the old."""
     for part in ("env", "now"):
         state.pop(part, None)
     if "so_far" in (known := state.get("normaliser", {})):
-        slots = (len(seeds), vec.num_slots)
+        slots = (len(seeds), place.num_slots)
         state["normaliser"] = known | {"so_far": known["so_far"].new_zeros(slots)}
     ticks = int(state["counters"].get("ticks", torch.tensor(0)))
-    if not ticks or not world.is_known:
-        return vec
+    if not ticks or place.made is None:
+        return place
     fresh = fresh_seeds(Keys(seeds), RESUME, ticks)
-    if isinstance(vec, Reseedable):
-        vec.reseed(fresh)
-        return vec
-    num_slots = vec.num_slots
-    vec.close()
-    return world.vec(fresh, num_slots)
+    if isinstance(place.made, Reseedable):
+        place.made.reseed(fresh)
+        return place
+    place.made.close()
+    return LazyEnv.of(world.vec(fresh, place.num_slots))
 
 
 def _check_late(before: RunConfig, after: RunConfig) -> None:

@@ -1,22 +1,30 @@
-"""Greedy evaluation while an agent learns, in an environment of its own that is kept."""
+"""Where an agent is measured: when it is asked to, and greedily while it learns."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from headwise.agent.loading import RESUME
 from headwise.agent.world import World
 from headwise.checks import checked_count
 from headwise.envs.types import Reseedable, VecEnv
 from headwise.errors import CheckpointError, EnvError
 from headwise.training.callbacks import Evaluate
 from headwise.training.checkpoint import read_checkpoint
-from headwise.training.evaluate import Evaluation, evaluate_loop, fresh_seeds
+from headwise.training.evaluate import (
+    Evaluation,
+    evaluate_loop,
+    evaluation_seeds,
+    fresh_seeds,
+)
 from headwise.training.loop import Loop
+from headwise.training.threads import training_threads
 from headwise.training.watch import Watch
 
 EPISODES = 20
@@ -24,6 +32,34 @@ EPISODES = 20
 SCHEDULED = 3
 """The purpose of episodes that are played while an agent learns."""
 logger = logging.getLogger("headwise")
+
+
+@contextmanager
+def stage(world: World, loop: Loop, number: int, episodes: int) -> Iterator[VecEnv]:
+    """An environment to play in, whose episodes follow from the seeds.
+
+    If there is no second one, it is that of training, which then goes on with new episodes.
+
+    Args:
+        world: What makes one.
+        loop: The training, whose environment may have to do.
+        number: Another one gives other episodes.
+        episodes: Those that each member is to play: with fewer, fewer slots are made.
+    """
+    slots, seeds = loop.env.num_slots, evaluation_seeds(loop.keys, number)
+    with training_threads(len(seeds), loop.keys.device):
+        if not world.is_alone(len(seeds), slots):
+            with closing(world.few(seeds, slots, episodes)) as env:
+                yield env
+            return
+        only = loop.env
+        assert isinstance(only, Reseedable), "what was handed over"
+        only.reseed(seeds)
+        loop.in_episodes = False
+        try:
+            yield only
+        finally:
+            only.reseed(fresh_seeds(loop.keys, RESUME, loop.ticks))
 
 
 class Scheduled(Evaluate):
@@ -56,7 +92,7 @@ class Scheduled(Evaluate):
         self._world, self._loop, self._episodes = world, loop, episodes
         self._best, self._save, self._record = best, save, -np.inf
         self._env: VecEnv | None = None
-        if world.is_alone(loop.keys.num_members, loop.env.num_slots):
+        if world.is_alone(loop.keys.num_members, loop.lazy_env.num_slots):
             raise EnvError(
                 "evaluating while it learns needs a second environment, and this agent was handed "
                 "the only one there is",
@@ -96,7 +132,7 @@ class Scheduled(Evaluate):
             self._env.reseed(seeds)
         else:
             self.close()
-            self._env = self._world.few(seeds, self._loop.env.num_slots, self._episodes)
+            self._env = self._world.few(seeds, self._loop.lazy_env.num_slots, self._episodes)
         return evaluate_loop(self._loop, self._env, self._episodes)
 
 

@@ -92,7 +92,7 @@ def training_rate(
     from headwise.algorithms.base import RolloutPlan
 
     loop = Agent(algo, env, seeds=seeds, device=device, **settings).loop
-    plan, slots = loop.algorithm.plan, loop.env.num_slots
+    plan, slots = loop.algorithm.plan, loop.lazy_env.num_slots
     # Whole rounds of acting and learning are timed, after everything has happened once.
     if isinstance(plan, RolloutPlan):
         per_round = plan.length * slots

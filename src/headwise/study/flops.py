@@ -19,5 +19,5 @@ def act_flops(loop: Loop) -> int | None:
     counter = FlopCounterMode(display=False)
     with counter, Trace():  # definitions in torch, which it can count
         loop.algorithm.policy(loop.obs, None, loop.legal)
-    actions = loop.keys.num_members * loop.env.num_slots
+    actions = loop.keys.num_members * loop.lazy_env.num_slots
     return int(counter.get_total_flops()) // actions or None

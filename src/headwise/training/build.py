@@ -16,13 +16,14 @@ from headwise.training.config import RunConfig
 from headwise.training.episodes import Episodes
 from headwise.training.fits import fits
 from headwise.training.freed_memory import keep_freed_memory
+from headwise.training.lazy_env import LazyEnv
 from headwise.training.loop import Loop
 from headwise.training.normalise import Normaliser, prior_of
 from headwise.training.room import check_networks
 
 
 def make_loop(
-    env: VecEnv,
+    env: VecEnv | LazyEnv,
     config: RunConfig,
     seeds: Sequence[int],
     device: torch.device | str = "cpu",

@@ -229,7 +229,7 @@ class Player:
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
-        self._legal_options = LegalOptions(loop.env.spec, loop.binning.spec, loop.keys.device)
+        self._legal_options = LegalOptions(loop.lazy_env.spec, loop.binning.spec, loop.keys.device)
         self._alone: dict[int, Keys] = {}
 
     def act(

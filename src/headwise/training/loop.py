@@ -27,6 +27,7 @@ from headwise.training.bridge import Bridge
 from headwise.training.capture import Captured
 from headwise.training.compiled_ticks import CompiledTicks, compiled_ticks
 from headwise.training.episodes import Episodes
+from headwise.training.lazy_env import LazyEnv
 from headwise.training.legal import LegalOptions
 from headwise.training.memory import load_memory, memory_for
 from headwise.training.normalise import Normaliser
@@ -46,7 +47,7 @@ class Loop:
     """Trains a population in an environment.
 
     Args:
-        env: The environment, P members with E slots each.
+        env: The environment, P members with E slots each, or what makes it when it is stepped.
         algorithm: The learner.
         keys: The members' seeds.
         gamma: The members' discounts (P,), for returns over several steps.
@@ -56,26 +57,25 @@ class Loop:
 
     def __init__(
         self,
-        env: VecEnv,
+        env: VecEnv | LazyEnv,
         algorithm: Algorithm,
         keys: Keys,
         gamma: Tensor,
         binning: Binning,
         normaliser: Normaliser | None = None,
     ) -> None:
-        self.env, self.algorithm, self.keys = env, algorithm, keys
+        self.lazy_env = env if isinstance(env, LazyEnv) else LazyEnv.of(env)
+        """What is known of the environment, which may not be made yet."""
+        self.algorithm, self.keys = algorithm, keys
         self.gamma, self.binning, self.normaliser = gamma, binning, normaliser
         self.episodes = Episodes()
         self.metrics: Metrics = {}  # of the last update
-        self.ticks = 0
-        """Steps of the vector environment."""
-        self.env_steps = 0
-        """Environment steps that each member has taken."""
-        self.updates = 0
-        """Updates of the learner."""
+        self.ticks = 0  # steps of the vector environment
+        self.env_steps = 0  # of each member
+        self.updates = 0  # of the learner
         self.total_steps: int | None = None
         """Environment steps of each member by which the run ends, for settings that follow it."""
-        self.memory = memory_for(algorithm.plan, env)
+        self.memory = memory_for(algorithm.plan, self.lazy_env)
         self.obs: Tensor | None = None
         """What to act on now, as the environment gave it; None before the first episode."""
         self._in_episodes = False
@@ -101,9 +101,14 @@ class Loop:
         self._update = Captured(self._update_times, alone, bundle=4)
 
     @property
+    def env(self) -> VecEnv:
+        """The environment, made now if need be."""
+        return self.lazy_env.opened()
+
+    @property
     def in_episodes(self) -> bool:
         """Whether every slot is in the episode that `obs` is of; if not, new ones begin."""
-        return self._in_episodes and not self.env.is_taken
+        return self._in_episodes and not self.lazy_env.is_taken
 
     @in_episodes.setter
     def in_episodes(self, value: bool) -> None:
@@ -169,11 +174,11 @@ class Loop:
             return False
         self.in_episodes = False  # as in `_step`
         try:
-            compiled.run((env_steps - self.env_steps) / self.env.num_slots)
+            compiled.run((env_steps - self.env_steps) / self.lazy_env.num_slots)
         finally:
             taken = compiled.take_in(self.episodes, self.env_steps)
             self.ticks += taken
-            self.env_steps += taken * self.env.num_slots
+            self.env_steps += taken * self.lazy_env.num_slots
         assert taken
         self.in_episodes = True
         self._learn_what_is_due()
@@ -219,7 +224,7 @@ class Loop:
         if step.legal is not None and self.legal is None:
             self._expect_masks(self._legal_options(self._upload(step.legal)))
         self.ticks += 1
-        self.env_steps += self.env.num_slots
+        self.env_steps += self.lazy_env.num_slots
         self.episodes.add(step, self.env_steps)
         self._bridge.load(step)
         self._whole = isinstance(self.memory, Rollout) or bool(step.valid.all())
@@ -247,7 +252,7 @@ class Loop:
             return
         fresh = self._bridge.tensors()
         self.memory.write(self._transition(fresh))
-        self._see(fresh["obs"], fresh.get("legal"))
+        self._keep_seeing(fresh["obs"], self._mask(fresh.get("legal")))
 
     def begin_episodes(self) -> None:
         """Starts an episode in every slot; what was going on there counts as cut off."""
@@ -256,7 +261,7 @@ class Loop:
             self.normaliser.begin_episodes()
         obs = self._upload(self.env.reset())
         legal = self.env.first_legal  # of the observations just given
-        self._see(obs, None if legal is None else self._upload(legal))
+        self._keep_seeing(obs, self._mask(None if legal is None else self._upload(legal)))
         self.in_episodes = True
 
     def _expect_masks(self, legal: Tensor) -> None:
@@ -264,12 +269,8 @@ class Loop:
         self.legal = torch.ones_like(legal)
         self._capture()  # what was captured knows of none
 
-    def _see(self, obs: Tensor, legal: Tensor | None) -> None:
-        """Takes in what to act on next, and what the environment allows there."""
-        self._keep_seeing(obs, self._mask(legal))
-
     def _keep_seeing(self, obs: Tensor, legal: Tensor | None = None) -> None:
-        """Always in the same place: the environment's arrays are overwritten by its next step."""
+        """Takes in what to act on next, and what the learner may do there, in the same place."""
         if self.obs is None:
             self.obs, self.legal = obs.clone(), None if legal is None else legal.clone()
             return
@@ -290,7 +291,7 @@ class Loop:
         else:
             assert isinstance(plan, ReplayPlan)
             # By what was taken into memory, which is less than all steps where it began anew.
-            slots = self.env.num_slots
+            slots = self.lazy_env.num_slots
             after, before = (slots * (self.memory.steps - ago) for ago in (0, 1))
             due = plan.updates_by(after) - plan.updates_by(before)
         if self.normaliser is not None:
@@ -373,8 +374,8 @@ class Loop:
             state["now"] = {"obs": self.obs.clone()}
             if self.legal is not None:
                 state["now"]["legal"] = self.legal.clone()
-            if self.env.can_snapshot:
-                snapshot = np.frombuffer(self.env.snapshot(), dtype=np.uint8)
+            if self.lazy_env.can_snapshot:
+                snapshot = np.frombuffer(self.lazy_env.snapshot(), dtype=np.uint8)
                 state["env"] = {"snapshot": torch.from_numpy(snapshot.copy())}
         return state
 
@@ -392,8 +393,8 @@ class Loop:
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state.get("normaliser", {}))
         if "memory" in state:
-            load_memory(self.memory, state["memory"], self.env.num_slots)
-        self.in_episodes = "env" in state and self.env.can_snapshot
+            load_memory(self.memory, state["memory"], self.lazy_env.num_slots)
+        self.in_episodes = "env" in state and self.lazy_env.can_snapshot
         if self.in_episodes:
             self.env.restore(state["env"]["snapshot"].cpu().numpy().tobytes())
             self._keep_seeing(**state["now"])

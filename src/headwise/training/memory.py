@@ -8,7 +8,7 @@ from typing import TypeAlias
 from torch import Tensor
 
 from headwise.algorithms.base import ReplayPlan, RolloutPlan
-from headwise.envs.types import VecEnv
+from headwise.training.lazy_env import LazyEnv
 from headwise.training.replay import MIN_BYTE_OBS, Replay
 from headwise.training.rollout import Rollout
 
@@ -17,7 +17,7 @@ Memory: TypeAlias = Rollout | Replay
 logger = logging.getLogger("headwise")
 
 
-def memory_for(plan: RolloutPlan | ReplayPlan, env: VecEnv) -> Memory:
+def memory_for(plan: RolloutPlan | ReplayPlan, env: LazyEnv) -> Memory:
     """The memory that a learner's plan asks for, of what is seen in an environment."""
     if isinstance(plan, RolloutPlan):
         return Rollout(plan.length)

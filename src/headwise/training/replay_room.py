@@ -21,7 +21,7 @@ def check_room(loop: Loop) -> None:
     if not isinstance(loop.memory, Replay):
         return
     members, device = loop.keys.num_members, loop.keys.device
-    spec, obs_size = loop.binning.spec, loop.env.obs_spec.size
+    spec, obs_size = loop.binning.spec, loop.lazy_env.obs_spec.size
     each = loop.memory.bytes_of_one(obs_size, spec.num_heads, on_cpu=device.type == "cpu")
     kept = loop.memory.rows * loop.memory.num_slots
     needed, there = members * kept * each, memory_of(device)
