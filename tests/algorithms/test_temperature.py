@@ -27,8 +27,8 @@ class Small:
         self.own = Temperatures(
             SAC(target_entropy=fraction, first_temperature=first, per_head_temperature=per_head),
             Layout(spec), keys, settings(keys, (0.1, 0.01), "lr"), settings(keys, 1.0, "alive"),
-            100.0,
         )  # fmt: skip
+        self.own.span = 100.0
         self.clock = Buffer(2, 1, 2)
 
     def alpha(self):
