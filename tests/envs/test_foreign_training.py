@@ -49,7 +49,7 @@ def test_nothing_illegal_is_ever_chosen(algorithm, factorization, space):
     obs = torch.stack([torch.zeros(6), torch.zeros(6), times], -1).expand(2, 6, 3)
     masks = [env.codec.legal(np.concatenate(true_mask(int(t)))) for t in times]
     legal = torch.as_tensor(np.stack(masks)).expand(2, 6, -1, -1)
-    action = loop.algorithm.policy(obs, legal=loop._legal_options(legal))
+    action = loop.algorithm.policy(obs, legal=loop.binning.legal(legal))
     for (member, row), _ in np.ndenumerate(np.zeros((2, 6))):
         a, b = action[member, row, -2:].int().tolist()
         first, second = true_mask(row)

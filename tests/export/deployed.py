@@ -7,14 +7,13 @@ import onnxruntime
 import torch
 from gymnasium import spaces
 
-from headwise import ActionCodec, ObsCodec
+from headwise import ActionCodec, ObsCodec, ObsSpec
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import Task
 from headwise.export import deploy
 from headwise.factorizations import factorizations
 from headwise.population import Keys
-from headwise.training.binning import Binning
-from headwise.training.legal import LegalOptions
+from headwise.spaces.bins import Binning
 from headwise.training.normalise import Normaliser
 
 MEMBERS, MEMBER, OBS = 3, 1, 5
@@ -42,7 +41,7 @@ class Deployed:
         self.binning = Binning(self.spec, self.config.bins)
         keys = Keys(range(MEMBERS))
         self.learner = self.config.build(
-            Task(self.binning.spec, OBS, 1, 1, self.factorization, keys)
+            Task(self.binning.spec, ObsSpec.flat(OBS), 1, 1, self.factorization, keys)
         )
         self.generator = torch.Generator().manual_seed(7)
         state = self.learner.state_dict()
@@ -87,7 +86,7 @@ class Deployed:
 
         legal = for_all(action_mask)
         if legal is not None:
-            legal = LegalOptions(self.spec, self.binning.spec)(legal)
+            legal = self.binning.legal(legal)
         obs = self.normaliser.obs(for_all(observation))
         unit = self.binning.to_env(self.learner.policy(obs, for_all(uniform), legal))[self.member]
         low, high, unit = self.spec.low, self.spec.high, unit.double().numpy()

@@ -12,7 +12,7 @@ from headwise.factorizations.ar import AR
 from headwise.factorizations.base import Factorization, check_offers
 from headwise.factorizations.qplex import QPLEX
 from headwise.population import Keys
-from headwise.training.binning import Binning
+from headwise.spaces.bins import Binning
 
 SIX = ("independent", "shared", "vdn", "qplex", "joint", "ar")
 ALGORITHMS = ("ppo", "dqn", "sac")

@@ -19,8 +19,8 @@ from headwise.heads.layout import Layout
 from headwise.ops import Buffer
 from headwise.ops.collect import step_env, time_passes, to_heads, write_rows
 from headwise.spaces import ActionSpec, Choice, Range
+from headwise.spaces.bins import Binning
 from headwise.training import compiled_ticks as module
-from headwise.training.binning import Binning
 from headwise.training.build import make_loop
 from headwise.training.config import RunConfig
 from headwise.training.lazy_env import LazyEnv

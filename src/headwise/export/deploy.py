@@ -20,7 +20,7 @@ from headwise.export.policy import DeployedPolicy
 from headwise.factorizations import Factorization
 from headwise.population import Keys, finite_members, select_members
 from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, View
-from headwise.training.binning import Binning
+from headwise.spaces.bins import Binning
 from headwise.training.normalise import Normaliser
 
 _MORE_THAN_ONE = 2

@@ -14,8 +14,7 @@ from headwise.export.actions import NamedActions
 from headwise.export.observations import NamedObservations
 from headwise.ops.buffers import Trace
 from headwise.spaces import ActionSpec
-from headwise.training.binning import Binning
-from headwise.training.legal import LegalOptions
+from headwise.spaces.bins import Binning
 
 UNIFORM = "uniform"
 """The name of the input that chance comes in by."""
@@ -58,7 +57,6 @@ class DeployedPolicy(nn.Module):
         self.binning = binning
         self.about = about or {}
         self._normalise = normalise
-        self._legal = LegalOptions(spec, binning.spec)
         for name in (*observations.leaves, UNIFORM, MASK):
             if name in actions.leaves:
                 raise SpaceError(
@@ -88,7 +86,7 @@ class DeployedPolicy(nn.Module):
         if self._normalise is not None:
             obs_PBO = self._normalise(obs_PBO)
         uniform_PBU = None if uniform is None else uniform.unsqueeze(-3)
-        legal = None if action_mask is None else self._legal(action_mask).unsqueeze(-4)
+        legal = None if action_mask is None else self.binning.legal(action_mask).unsqueeze(-4)
         with Trace():
             chosen_PBH = self.learner.policy(obs_PBO, uniform_PBU, legal)
         action_PBH = self.binning.to_env(chosen_PBH)

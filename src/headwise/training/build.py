@@ -11,7 +11,7 @@ from headwise.algorithms.base import Task
 from headwise.envs.types import VecEnv
 from headwise.errors import ConfigError
 from headwise.population import Keys
-from headwise.training.binning import Binning
+from headwise.spaces.bins import Binning
 from headwise.training.config import RunConfig
 from headwise.training.episodes import Episodes
 from headwise.training.fits import fits

@@ -19,7 +19,7 @@ from headwise.envs.types import Compiled, StepBatch, VecEnv
 from headwise.ops import Buffer, Recorded
 from headwise.ops.collect import step_env, to_heads, write_rows
 from headwise.ops.threads import member_threads
-from headwise.training.binning import Binning
+from headwise.spaces.bins import Binning
 from headwise.training.episodes import Episodes
 from headwise.training.memory import Memory
 from headwise.training.rollout import Rollout

@@ -15,7 +15,6 @@ from headwise.checks import checked_count
 from headwise.envs.types import LostEpisodesError, Restable, StepBatch, VecEnv
 from headwise.errors import ConfigError
 from headwise.population import Keys, Stream
-from headwise.training.legal import LegalOptions
 from headwise.training.loop import Loop
 
 FloatArray = NDArray[np.float64]
@@ -229,7 +228,6 @@ class Player:
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
-        self._legal_options = LegalOptions(loop.lazy_env.spec, loop.binning.spec, loop.keys.device)
         self._alone: dict[int, Keys] = {}
 
     def act(
@@ -275,7 +273,7 @@ class Player:
             seen = loop.normaliser.obs(seen, member)
         mask = None
         if legal is not None:
-            mask = self._legal_options(torch.from_numpy(np.array(legal)).to(device))
+            mask = loop.binning.legal(torch.from_numpy(np.array(legal)).to(device))
         uniform = None
         numbers = loop.algorithm.num_uniforms
         if draw is not None and numbers:

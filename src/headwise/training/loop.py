@@ -22,13 +22,12 @@ from headwise.algorithms.base import (
 )
 from headwise.envs.types import LostEpisodesError, StepBatch, VecEnv
 from headwise.population import Clock, Keys, Stream
-from headwise.training.binning import Binning
+from headwise.spaces.bins import Binning
 from headwise.training.bridge import Bridge
 from headwise.training.capture import Captured
 from headwise.training.compiled_ticks import CompiledTicks, compiled_ticks
 from headwise.training.episodes import Episodes
 from headwise.training.lazy_env import LazyEnv
-from headwise.training.legal import LegalOptions
 from headwise.training.memory import load_memory, memory_for
 from headwise.training.normalise import Normaliser
 from headwise.training.rollout import Rollout
@@ -51,7 +50,7 @@ class Loop:
         algorithm: The learner.
         keys: The members' seeds.
         gamma: The members' discounts (P,), for returns over several steps.
-        binning: What a learner of options makes of Range heads.
+        binning: What the learner makes of the environment's heads.
         normaliser: What makes observations and rewards of a common size; None leaves them alone.
     """
 
@@ -81,7 +80,6 @@ class Loop:
         self._in_episodes = False
         self.legal: Tensor | None = None
         """Which options are legal now, for the learner; None means all."""
-        self._legal_options = LegalOptions(env.spec, binning.spec, keys.device)
         self._clock = Clock(keys.device)
         """Updates, by which rows of the past are drawn."""
         self._capture()
@@ -222,7 +220,7 @@ class Loop:
         if step is None:
             return
         if step.legal is not None and self.legal is None:
-            self._expect_masks(self._legal_options(self._upload(step.legal)))
+            self._expect_masks(self.binning.legal(self._upload(step.legal)))
         self.ticks += 1
         self.env_steps += self.lazy_env.num_slots
         self.episodes.add(step, self.env_steps)
@@ -347,7 +345,7 @@ class Loop:
         return step if known is None else known.taken_in(step, self._seen, as_seen=as_seen)
 
     def _mask(self, legal: Tensor | None) -> Tensor | None:
-        return None if legal is None else self._legal_options(legal)
+        return None if legal is None else self.binning.legal(legal)
 
     def _upload(self, array: NDArray[Any]) -> Tensor:
         # The environment's arrays are overwritten by its next step, so nothing keeps a view.

@@ -1,4 +1,4 @@
-"""Options for heads that are numbers: how a learner of options acts in an environment of ranges."""
+"""Options for heads that are numbers, in tensors: what a learner of options sees and does there."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from headwise.spaces import ActionSpec, Choice, Range, View
+from headwise.spaces.action import ActionSpec, Choice, Range
+from headwise.spaces.views import View
 
 logger = logging.getLogger(__name__)
 
 
 class Binning:
-    """The action as a learner of options sees it, and the way back to the learner's form of ranges.
+    """The action as a learner sees it, and the way from there to the environment's heads and back.
 
     Args:
         spec: The environment's action.
         bins: Bins of each Range: one number, or numbers by head name; None leaves Ranges alone.
-        device: Where actions are.
+        device: Where actions and masks are.
     """
 
     def __init__(
@@ -29,17 +30,22 @@ class Binning:
         device: torch.device | str = "cpu",
     ) -> None:
         self.spec = spec if bins is None else View(spec, "discrete", bins=bins).spec
+        """What the learner sees."""
         _warn_of_gaps(spec, self.spec)
-        pairs = zip(spec.heads, self.spec.heads, strict=True)
+        pairs = list(zip(spec.heads, self.spec.heads, strict=True))
         # Bin b of n, both ends included, is the unit value 2 b / (n - 1) - 1.
         steps = [
             2.0 / (new.n - 1) if isinstance(new, Choice) and new != old else 1.0
             for old, new in pairs
         ]
-        changed = [new != old for old, new in zip(spec.heads, self.spec.heads, strict=True)]
+        changed = [new != old for old, new in pairs]
         self._any = any(changed)
         self._scale = torch.tensor(steps, device=device)
         self._shift = torch.tensor([-1.0 if c else 0.0 for c in changed], device=device)
+        choices = [h for h, n in enumerate(self.spec.cardinalities) if n]
+        self._rows = torch.tensor(choices, dtype=torch.long, device=device)
+        binned = [not spec.cardinalities[h] for h in choices]
+        self._binned = torch.tensor(binned, device=device).unsqueeze(-1)
 
     def to_env(self, action: Tensor) -> Tensor:
         """Actions of the learner (..., H) with every bin as a unit value."""
@@ -56,6 +62,19 @@ class Binning:
                 action[:, h] = torch.arange(head.n)
                 found[h] = self.to_env(action)[:, h]
         return found
+
+    def legal(self, mask: Tensor) -> Tensor:
+        """The learner's mask (..., D, K), from one over the environment's heads (..., H, K).
+
+        A learner masks its D Choice heads, padded to its own largest number of options. A Range
+        that it sees as bins may always take any of them.
+        """
+        width = self.spec.max_options
+        picked = mask.index_select(-2, self._rows)
+        missing = width - picked.shape[-1]
+        if missing > 0:
+            picked = torch.nn.functional.pad(picked, (0, missing))
+        return picked[..., :width] | self._binned
 
 
 def _warn_of_gaps(spec: ActionSpec, binned: ActionSpec) -> None:

@@ -4,7 +4,7 @@ import torch
 from headwise import ActionSpec, Choice, Range, SpaceError
 from headwise.envs.make import make_vec
 from headwise.errors import ConfigError
-from headwise.training.binning import Binning
+from headwise.spaces.bins import Binning
 
 SPEC = ActionSpec.of(a=Choice(3), x=Range(-2, 4), y=Range(0, 1))
 
