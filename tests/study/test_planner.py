@@ -1,5 +1,6 @@
 """Packing: who trains with whom; and which runs are asked for."""
 
+import json
 from dataclasses import dataclass, replace
 
 import pytest
@@ -11,6 +12,7 @@ from headwise.algorithms import algorithms
 from headwise.algorithms.base import PerMember
 from headwise.algorithms.dqn import DQN
 from headwise.study.planner import Pack, by_turns, choose, pack_runs
+from headwise.study.run import Run
 
 
 def sizes(packs):
@@ -31,6 +33,23 @@ def test_per_member_settings_train_together_with_their_own_values():
     assert first.config().algorithm.lr == (0.1, 0.1, 0.2, 0.2)
     assert first.config().algorithm.gamma == 0.99
     assert second.config().algorithm.lr == 5e-4
+
+
+def test_schedules_are_settings_of_runs_and_of_their_ids():
+    """A function is a table by then; who follows another schedule has metrics of their own."""
+    rates = ("linear_1e-2", lambda remaining: 1e-2 * remaining**2, 1e-3)
+    study = tiny_study(seeds=2, cells=[tiny_cell(lr=rate) for rate in rates])
+    runs = [Run.from_json(json.loads(json.dumps(run.to_json()))) for run in study.runs()]
+    assert len({run.id for run in runs}) == 6
+    assert [run.id for run in runs] == [run.id for run in study.runs()]
+    same = tiny_study(seeds=2, cells=[tiny_cell(lr="lin_0.01")]).runs()
+    assert [run.id for run in runs[:2]] == [run.id for run in same]
+    packs = pack_runs(runs)
+    assert sizes(packs) == [2, 2, 2]
+    algorithm = packs[1].config().algorithm
+    assert algorithm.lr(0.5) == pytest.approx(2.5e-3)
+    assert packs[0].config().algorithm.lr == "linear_0.01"
+    assert packs[2].config().algorithm.lr == 1e-3
 
 
 def test_a_setting_that_is_missing_cannot_vary():
