@@ -5,7 +5,7 @@ import torch
 from gymnasium import spaces
 
 import headwise as hw
-from headwise.nets.preprocess import leaves_of
+from headwise.nets.preprocess import leaves_of, vector_of
 from headwise.spaces.observation import ObsLeaf
 
 SPACE = spaces.Dict(
@@ -37,3 +37,48 @@ def test_a_packed_leaf_is_its_bytes():
     assert found["eye"].dtype == torch.uint8
     assert np.array_equal(found["eye"][2, 3], picture)
     assert found["x"].shape == (3, 4)
+
+
+def seen(rows=6, seed=0):
+    """A space with pictures between numbers, samples of it, and their rows."""
+    space = spaces.Dict(
+        deep=spaces.Tuple([spaces.Box(0, 255, (5, 3, 1), np.uint8), spaces.Box(-1, 1, (2,))]),
+        eye=spaces.Box(0, 255, (16, 17), np.uint8),
+        gear=spaces.Discrete(4),
+        high=spaces.Box(0, 255, (3, 3, 3), np.uint8),
+    )
+    space.seed(seed)
+    samples = [space.sample() for _ in range(rows)]
+    codec = hw.ObsCodec(space)
+    return codec, samples, torch.tensor(np.stack([codec.flatten(one) for one in samples]))
+
+
+def test_packed_leaves_come_back_to_the_byte_wherever_they_are():
+    codec, samples, rows = seen()
+    found = leaves_of(rows.view(2, 3, -1), codec.spec)
+    for i, one in enumerate(samples):
+        at = divmod(i, 3)
+        assert np.array_equal(found["deep[0]"][at], one["deep"][0])
+        assert np.array_equal(found["deep[1]"][at], one["deep"][1])
+        assert np.array_equal(found["eye"][at], one["eye"])
+        assert np.array_equal(found["high"][at], one["high"])
+        assert found["gear"][at].argmax() == one["gear"]
+    assert {name for name, x in found.items() if x.dtype == torch.uint8} == {
+        "deep[0]", "eye", "high"
+    }  # fmt: skip
+
+
+def test_a_vector_has_a_number_for_each_byte_and_leaves_give_the_same():
+    codec, samples, rows = seen()
+    vector = vector_of(rows, codec.spec)
+    assert vector.shape == (6, codec.spec.vector_size) == (6, 15 + 2 + 272 + 4 + 27)
+    assert torch.equal(vector, vector_of(leaves_of(rows, codec.spec), codec.spec))
+    for got, one in zip(vector, samples, strict=True):
+        parts = [one["deep"][0] / 255, one["deep"][1], one["eye"] / 255, np.eye(4)[one["gear"]]]
+        expected = np.concatenate([x.ravel() for x in [*parts, one["high"] / 255]])
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_rows_of_numbers_are_their_own_vector():
+    rows = torch.rand(2, 7)
+    assert vector_of(rows, hw.ObsSpec.flat(7)) is rows

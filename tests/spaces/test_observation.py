@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -92,3 +94,76 @@ def test_observations_that_do_not_fit(change, message):
     ObsCodec(CAR).flatten(good)
     with pytest.raises(SpaceError, match=message):
         ObsCodec(CAR).flatten({**good, **change})
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        (spaces.Box(0, 255, (5, 3, 1), np.uint8), 4),
+        (spaces.Box(0, 255, (16, 16), np.uint8), 64),
+        (spaces.Box(0, 255, (16, 15), np.uint8), None),
+        (spaces.Box(0, 255, (48,), np.uint8), None),
+        (spaces.Box(0, 255, (2, 2, 2, 2), np.uint8), None),
+        (spaces.Box(0, 1, (8, 8, 3), np.uint8), None),
+        (spaces.Box(0, 255, (8, 8, 3), np.int16), None),
+        (spaces.Box(0, 1, (8, 8, 3), np.float32), None),
+        (spaces.MultiBinary((8, 8, 3)), None),
+    ],
+)
+def test_pictures_of_bytes_are_packed_and_nothing_else(space, words):
+    spec = ObsCodec(space).spec
+    assert spec.leaves[0].is_packed == (words is not None)
+    assert spec.size == (words or math.prod(space.shape))
+    assert spec.vector_size == math.prod(space.shape)
+
+
+def test_a_batch_of_pictures_is_its_bytes():
+    space = spaces.Dict(
+        a=spaces.Box(-1, 1, (1,)), b=spaces.Box(0, 255, (3, 3, 3), np.uint8), c=spaces.Discrete(2)
+    )
+    codec = ObsCodec(space)
+    assert codec.spec.slices == {"a": slice(0, 1), "b": slice(1, 8), "c": slice(8, 10)}
+    assert codec.spec.packed == (slice(1, 8),)
+    assert codec.spec.numbers == (slice(0, 1), slice(8, 10))
+    samples = [space.sample() for _ in range(4)]
+    batch = concatenate(space, samples, create_empty_array(space, 4))
+    rows = codec.flatten_batch(batch)
+    assert np.array_equal(rows.view(np.uint8)[:, 4:31], batch["b"].reshape(4, 27))
+    assert not rows.view(np.uint8)[:, 31].any()
+    for row, one in zip(rows, samples, strict=True):
+        assert row.tobytes() == codec.flatten(one).tobytes()
+    read = codec.read(rows.reshape(2, 2, -1))
+    assert read["b"].dtype == np.uint8
+    assert np.array_equal(read["b"].reshape(4, 3, 3, 3), batch["b"])
+    assert np.array_equal(read["a"].reshape(4, 1), batch["a"])
+    assert np.array_equal(read["c"].reshape(4, 2).argmax(-1), batch["c"])
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.uint16, np.float64])
+def test_whole_numbers_of_another_type_are_bytes_too(kind):
+    codec = ObsCodec(spaces.Box(0, 255, (4, 4, 3), np.uint8))
+    picture = np.arange(48).reshape(4, 4, 3) * 5
+    packed = codec.flatten(picture.astype(np.uint8))
+    assert codec.flatten(picture.astype(kind)).tobytes() == packed.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [0.5, -1.0, 256.0, np.nan, np.inf])
+def test_what_is_no_byte_is_refused(wrong):
+    codec = ObsCodec(spaces.Box(0, 255, (4, 4, 3), np.uint8))
+    picture = np.zeros((2, 4, 4, 3))
+    picture[1, 2, 3, 1] = wrong
+    with pytest.raises(
+        SpaceError, match=r"of row 1 does not fit.*that uint8 would change.*0 to 255"
+    ):
+        codec.flatten_batch(picture)
+
+
+def test_a_picture_of_an_agent_who_has_left_is_black():
+    picture = spaces.Box(0, 255, (4, 4, 3), np.uint8)
+    codec = ObsCodec.of_agents({"one": picture, "two": picture})
+    assert codec.spec.packed == (slice(0, 12), slice(12, 24))
+    seen = {"one": np.full((4, 4, 3), 7, np.uint8), "two": np.zeros((4, 4, 3), np.uint8)}
+    assert codec.flatten(seen).view(np.uint8).tolist() == [7] * 48 + [0] * 48

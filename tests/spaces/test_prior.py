@@ -52,6 +52,9 @@ def test_bytes_are_divided_by_255_and_switches_and_categories_by_nothing():
     assert not found.says_nothing
 
 
-def test_categories_alone_say_nothing():
+def test_categories_and_pictures_alone_say_nothing():
+    """Nobody scales the words of a picture: whoever reads its bytes divides them."""
     assert prior(spaces.MultiDiscrete([3, 4])).says_nothing
-    assert not prior(spaces.Box(0, 255, (4, 4, 3), np.uint8)).says_nothing
+    assert prior(spaces.Box(0, 255, (4, 4, 3), np.uint8)).says_nothing
+    assert not prior(spaces.Box(0, 255, (48,), np.uint8)).says_nothing
+    assert not prior(spaces.Box(0, 1, (4, 4, 3), np.uint8)).says_nothing

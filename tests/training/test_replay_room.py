@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium import spaces
 from small_agents import small_agent
-from test_replay import GAMMA, drawn, step
+from test_replay import step
 
 import headwise as hw
 from headwise.spaces import ObsCodec
@@ -75,38 +75,44 @@ def test_who_promises_bytes_must_show_bytes():
 
 
 @pytest.mark.parametrize("algo", ["dqn", "sac"])
-def test_bytes_are_kept_as_bytes_and_nothing_changes(algo, monkeypatch):
-    """Compared with the same run whose memory is all float32."""
+def test_what_is_stored_once_changes_nothing(algo, monkeypatch):
+    """Compared with the same run whose memory has every successor beside its observation."""
     settings = {"n_step": 3, "hidden": (8,), "replay": 80}
-    ours = small_agent(algo, Camera, **settings).learn(160, progress=False)
-    assert ours.loop.memory._tensors["obs"].dtype is torch.uint8
-    monkeypatch.setattr("headwise.training.memory.MIN_BYTE_OBS", 10**9)
     plain = small_agent(algo, Camera, **settings).learn(160, progress=False)
-    assert not plain.loop.memory.bytes_only
+    assert plain.loop.memory.frames is None
+    monkeypatch.setattr(Replay.__init__, "__kwdefaults__", {"frames_from": 1})
+    ours = small_agent(algo, Camera, **settings).learn(160, progress=False)
+    assert ours.loop.memory.frames is not None
     a, b = (agent.loop.algorithm.state_dict() for agent in (ours, plain))
     assert all(torch.equal(a[name], b[name]) for name in a)
-    assert torch.equal(
-        ours.loop.memory.state_dict()["obs"].float(), plain.loop.memory.state_dict()["obs"]
-    )
+    kept = [agent.loop.memory.state_dict()["obs"].view(torch.uint8) for agent in (ours, plain)]
+    assert torch.equal(*kept)
     share = ours.loop.memory.num_bytes / plain.loop.memory.num_bytes
-    assert share == pytest.approx(0.25, rel=0.01)
+    assert 0.5 < share < 0.95  # every fifth step ends an episode; for so few there is more room
 
 
-def test_bytes_and_numbers_are_loaded_into_one_another():
-    """A memory of bytes, one of numbers, and one of numbers where bytes were promised."""
-    whole, halves = Replay(10, 1), Replay(10, 1)
-    for t in range(5):
-        whole.add(step(t))
-        halves.add(step(t)._replace(obs=step(t).obs + 0.5))
-    for old, kind in ((whole, torch.uint8), (halves, torch.float32)):
-        small, wide = Replay(10, 1, bytes_only=True), Replay(10, 1)
-        small.load_state_dict(old.state_dict())
-        wide.load_state_dict(small.state_dict())
-        assert small._tensors["obs"].dtype is kind
-        for one in (small, wide):
-            assert torch.equal(drawn(one).obs, drawn(old).obs)
-            assert drawn(one).obs.dtype is torch.float32
-            assert torch.equal(drawn(one).discount, GAMMA.unsqueeze(-1).expand(2, 400))
+@pytest.mark.parametrize("algo", ["ppo", "dqn", "sac"])
+def test_bytes_that_are_packed_are_learned_from_as_numbers(algo):
+    """A picture, and the same bytes as a vector that is divided by 255: the same runs."""
+
+    class Flat(Camera):
+        observation_space = spaces.Box(0, 255, (1024,), np.uint8)
+
+        def _obs(self):
+            return super()._obs().ravel()
+
+    runs = []
+    for env, words in ((Camera, 256), (Flat, 1024)):
+        agent = small_agent(algo, env, hidden=(8,), normalise_obs="auto").learn(160, progress=False)
+        assert agent.loop.env.obs_spec.size == words
+        assert agent.loop.obs.shape[-1] == words
+        runs.append(agent)
+    a, b = (agent.loop.algorithm.state_dict() for agent in runs)
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    picture = np.random.default_rng(0).integers(0, 256, (5, 32, 32), dtype=np.uint8)
+    shown = picture, picture.reshape(5, 1024)
+    ours, theirs = (agent.predict(obs) for agent, obs in zip(runs, shown, strict=True))
+    np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize(

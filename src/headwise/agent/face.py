@@ -72,12 +72,14 @@ class Face:
         batched = self._is_batch(obs)
         flatten = self.codec.flatten_batch if batched else self.codec.flatten
         rows = np.atleast_2d(flatten(obs))
-        if not np.isfinite(rows).all():
-            raise SpaceError(
-                "the observation is not finite",
-                got=rows[~np.isfinite(rows)][0],
-                allowed="finite numbers",
-            )
+        for part in self.obs_spec.numbers:
+            numbers = rows[:, part]
+            if not np.isfinite(numbers).all():
+                raise SpaceError(
+                    "the observation is not finite",
+                    got=numbers[~np.isfinite(numbers)][0],
+                    allowed="finite numbers",
+                )
         return rows, batched
 
     def _is_batch(self, obs: Any) -> bool:
@@ -205,7 +207,10 @@ def _same_labels(one: Face, other: Face) -> bool:
 def _same_layout(one: Face, other: Face) -> bool:
     """Whether every number of a flat observation stands for the same thing."""
     mine, theirs = (
-        [(leaf.path, leaf.shape, leaf.counts) for leaf in face.codec.observations.leaves]
+        [
+            (leaf.path, leaf.shape, leaf.counts, leaf.is_packed)
+            for leaf in face.codec.observations.leaves
+        ]
         for face in (one, other)
     )
     return mine == theirs or one.is_plain or other.is_plain
@@ -232,6 +237,7 @@ def _laid_out(codec: ObsCodec) -> str:
     told = []
     for leaf in codec.leaves:
         options = " + ".join(map(str, leaf.counts or ()))
-        kind = f"numbers of shape {leaf.shape}" if leaf.counts is None else f"{options} options"
+        of_numbers = f"{'bytes' if leaf.is_packed else 'numbers'} of shape {leaf.shape}"
+        kind = of_numbers if leaf.counts is None else f"{options} options"
         told.append(f"{leaf.path}: {kind}")
     return ", ".join(told)

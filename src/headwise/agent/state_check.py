@@ -27,7 +27,8 @@ _FIX = (
     "It was changed by hand, or comes from somebody you should not trust. Use another checkpoint."
 )
 _FLAGS = ("terminated", "truncated", "valid", *MASKS)
-_SEEN = ("obs", "next_obs")
+_FRAMES = {"number": torch.int64, "newest": torch.int64, "apart": torch.float32}
+"""Of a replay that holds what was seen once (`training/frames.py`)."""
 _CURSORS = {"next": torch.int64, "count": torch.int64, "steps": torch.int64, "even": torch.bool}
 
 
@@ -143,6 +144,7 @@ def _check_normaliser(
         torch.empty(members, device="meta"),
         **vars(config.normalization),
         prior=prior_of(config.normalization.normalise_obs, face.obs_spec),
+        packed=face.obs_spec.packed,
     )
     wanted = ours.state_dict()
     if "so_far" in wanted and theirs.get("so_far", torch.empty(0)).shape == (members, 1):
@@ -174,6 +176,9 @@ def _check_memory(
     needed = [name for name in step if name not in MASKS and not (replays and name == "valid")]
     needed += [name for name in MASKS if any(mask in memory for mask in MASKS)]
     needed += _CURSORS if replays else ()
+    apart = replays and "next_obs" not in memory
+    if apart:
+        needed = [name for name in needed if name != "next_obs"] + [*_FRAMES]
     for name in needed:
         if name not in memory:
             raise _refused("memory", name, "nothing", "a tensor")
@@ -185,9 +190,13 @@ def _check_memory(
         if name in _CURSORS:
             shape = slots if name in ("next", "count") else slots[:1]
             _check("memory", name, x, shape, (_CURSORS[name],))
+        elif apart and name in _FRAMES:
+            held = x.shape[1:2] if x.dim() == 4 and x.shape[1] else (1,)
+            lies = {"number": (slots[0], *times, slots[1]), "newest": slots}
+            shape = lies.get(name, (slots[0], *held, slots[1], *step["obs"]))
+            _check("memory", name, x, shape, (_FRAMES[name],))
         elif name in step:
             kinds = [torch.bool if name in _FLAGS else torch.float32]
-            kinds += [torch.uint8] if replays and name in _SEEN else []
             _check("memory", name, x, (slots[0], *times, slots[1], *step[name]), kinds)
         elif not extra:
             raise _refused("memory", name, _told(x), "no such name")

@@ -26,6 +26,7 @@ from headwise.checks import check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
 from headwise.heads.layout import Layout
+from headwise.nets.preprocess import Seen
 from headwise.ops import Buffer
 from headwise.population import Keys, per_member
 from headwise.registry import Registry, unknown
@@ -191,14 +192,15 @@ class Algorithm(Protocol):
 
     def policy(
         self,
-        obs: Tensor,
+        obs: Seen,
         uniform: Tensor | None = None,
         legal: Tensor | None = None,
         member: int | None = None,
     ) -> Tensor:
         """Actions (P, B, H) of the policy learned: greedy ones, or drawn if uniforms are given.
 
-        With a `member` only that one acts, and P is 1 in all tensors.
+        With a `member` only that one acts, and P is 1 in all tensors. Where leaves are packed, an
+        exported policy gives them by path, (1, B, ...), for `nets.preprocess` to take.
         """
 
     def update(self, batch: Any) -> LazyMetrics:

@@ -15,6 +15,7 @@ from headwise.algorithms.schedules import is_scheduled
 from headwise.factorizations.base import check_offers
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
+from headwise.nets.preprocess import Seen, vector_of
 from headwise.ops import Buffer, Recorded, Scratch
 from headwise.ops.buffers import Trace
 from headwise.population.keys import Stream
@@ -48,7 +49,9 @@ class Learner(Algorithm, ABC):
         kind.check(task.spec)
         for what in config.needs:
             check_offers(kind, what, config.name)
-        self._settings, self.keys, self.features = config, keys, task.obs_spec.size
+        self._settings, self.keys, self._obs_spec = config, keys, task.obs_spec
+        self.features = task.obs_spec.vector_size
+        """Numbers of an observation as networks see it."""
         self.layout = Layout(task.spec, task.device, joint=kind.is_joint)
         self.num_envs = task.num_slots
         """Environment copies (E): the rows that are acted on at once."""
@@ -125,7 +128,8 @@ class Learner(Algorithm, ABC):
         bodies = self._act_once, self._draw, self._greedy
         self._act, self._drawn, self._mode = (Recorded(x, self.layout.device) for x in bodies)
         self._acting: Acting | None = None
-        if type(self).act is Learner.act and action.core is not None:
+        sees_rows = type(self).act is Learner.act and not self._obs_spec.packed
+        if sees_rows and action.core is not None:
             see, masked = partial(self._see, legal=None), self.mask is not None
             given = layout or self.layout, self.obs, action, self._kept(), see, self._act_once
             self._acting = Acting(*given, masked)
@@ -137,7 +141,7 @@ class Learner(Algorithm, ABC):
 
     def act(self, obs: Tensor, legal: Tensor | None = None) -> Acted:
         """Actions (P, E, H) for collecting data, and what must be kept beside them."""
-        self._see(obs, legal)
+        self._see(self.vector(obs), legal)
         self._act()
         return Acted(self._chosen(greedy=False), self._extra())
 
@@ -148,15 +152,17 @@ class Learner(Algorithm, ABC):
     @torch.no_grad()
     def policy(
         self,
-        obs: Tensor,
+        obs: Seen,
         uniform: Tensor | None = None,
         legal: Tensor | None = None,
         member: int | None = None,
     ) -> Tensor:
         """The greedy actions (P, B, H), or actions drawn by uniform numbers (P, B, U).
 
-        With a `member` only that one acts, and P is 1 in all of them.
+        With a `member` only that one acts, and P is 1 in all of them. Observations may also be
+        leaves (P, B, ...) by path.
         """
+        obs = self.vector(obs)
         if Trace.now is not None:
             return self._policy(obs, uniform, legal)
         parts = (slice(at, at + self.num_envs) for at in range(0, obs.shape[1], self.num_envs))
@@ -198,6 +204,10 @@ class Learner(Algorithm, ABC):
         put(self.obs, obs)
         if self.mask is not None:
             put_mask(self.mask, self.layout.mask(legal))
+
+    def vector(self, obs: Seen) -> Tensor:
+        """What networks see of observations."""
+        return vector_of(obs, self._obs_spec)
 
     def _make_room_for(self, legal: Tensor | None) -> None:
         """Masks may come for the first time at any moment."""

@@ -86,7 +86,7 @@ class Transitions:
         self.next_mask = made(layout.total) if masked else None
 
     def load(self, batch: ReplayBatch) -> None:
-        """Takes in tensors (P, B, ...)."""
+        """Takes in tensors (P, B, ...), observations as networks see them."""
         put(self.obs, batch.obs)
         put(self.next_obs, batch.next_obs)
         put(self.action, self._layout.to_learner(batch.action))
@@ -128,7 +128,8 @@ class OffPolicyLearner(Learner):
     def update(self, batch: ReplayBatch) -> LazyMetrics:
         """One gradient step on rows drawn from the past."""
         self._make_room_for(batch.legal)
-        self.batch.load(batch)
+        seen = {"obs": self.vector(batch.obs), "next_obs": self.vector(batch.next_obs)}
+        self.batch.load(batch._replace(**seen))
         self._update(1, member_threads())
         return self.metrics
 

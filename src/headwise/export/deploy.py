@@ -18,8 +18,9 @@ from headwise.export.actions import NamedActions
 from headwise.export.observations import NamedObservations
 from headwise.export.policy import DeployedPolicy
 from headwise.factorizations import Factorization
+from headwise.nets.preprocess import Seen
 from headwise.population import Keys, finite_members, select_members
-from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, View
+from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, ObsSpec, View
 from headwise.spaces.bins import Binning
 from headwise.training.normalise import Normaliser
 
@@ -81,7 +82,7 @@ def deploy(
         observations=NamedObservations(observations),
         actions=NamedActions(spec, _heads_by_name(spec) if actions is None else actions, view),
         binning=binning,
-        normalise=_normalise(normaliser, member),
+        normalise=_normalise(normaliser, member, observations.spec),
         about={"algorithm": config.name, "factorization": factorization.name, "member": member},
     )
 
@@ -93,14 +94,27 @@ def _of_one_member(config: AlgorithmConfig, member: int) -> AlgorithmConfig:
     return replace(config, **own)
 
 
-def _normalise(normaliser: Normaliser | None, member: int) -> Callable[[Tensor], Tensor] | None:
-    """One member's normalisation of observations (1, B, O), frozen."""
+def _normalise(
+    normaliser: Normaliser | None, member: int, spec: ObsSpec
+) -> Callable[[Seen], Seen] | None:
+    """One member's normalisation of observations, frozen."""
     if normaliser is None or not normaliser.scales_obs:
         return None
     used = normaliser.obs_mean, normaliser.obs_deviation
     mean, deviation = (x[member : member + 1].cpu().clone().unsqueeze(-2) for x in used)
     clip = normaliser.clip
-    return lambda obs: ((obs - mean) / deviation).clamp(-clip, clip).to(torch.float32)
+
+    def scaled(obs: Tensor, part: slice) -> Tensor:
+        x = (obs.reshape(*obs.shape[:2], -1) - mean[..., part]) / deviation[..., part]
+        return x.clamp(-clip, clip).to(torch.float32).view(obs.shape)
+
+    def normalise(seen: Seen) -> Seen:
+        if isinstance(seen, Tensor):
+            return ((seen - mean) / deviation).clamp(-clip, clip).to(torch.float32)
+        numbers = {leaf.path for leaf in spec.leaves if not leaf.is_packed}
+        return {n: scaled(x, spec.slices[n]) if n in numbers else x for n, x in seen.items()}
+
+    return normalise
 
 
 def _heads_by_name(spec: ActionSpec) -> ActionCodec:

@@ -1,4 +1,4 @@
-"""Named inputs of a deployed policy, as the one vector that a learner sees."""
+"""Named inputs of a deployed policy, as a learner takes them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
+from headwise.nets.preprocess import Seen
 from headwise.spaces import ObsCodec
 from headwise.spaces.observation import ObsLeaf
 
@@ -15,17 +16,19 @@ LONE = "observation"
 
 
 class NamedObservations:
-    """Observations as they come from the environment, flattened and one-hot.
+    """Observations as they come from the environment, one-hot and in one vector.
 
     It does in tensors what `ObsCodec` does in numpy, except that an option out of range, which the
-    codec refuses, has no one in its one-hot.
+    codec refuses, has no one in its one-hot; and where leaves are packed, all leaves stay apart,
+    as `nets.preprocess.leaves_of` gives them, because no graph can pack bytes into words.
 
     Args:
         codec: The observation space.
     """
 
     def __init__(self, codec: ObsCodec) -> None:
-        self.size = codec.spec.size
+        self.is_apart = bool(codec.spec.packed)
+        """Whether leaves stay apart."""
         self.leaves = {_input_name(leaf.path): leaf for leaf in codec.leaves}
         self._one_hots = [
             None if leaf.counts is None else _OneHot(leaf.counts, leaf.starts)
@@ -39,18 +42,26 @@ class NamedObservations:
             for name, leaf in self.leaves.items()
         }
 
-    def __call__(self, observation: dict[str, Tensor]) -> Tensor:
-        """Arrays (B, ...) by name as vectors (B, O)."""
-        parts = []
+    def __call__(self, observation: dict[str, Tensor]) -> Seen:
+        """Arrays (B, ...) by name as vectors (B, O), or as leaves (B, ...) by path."""
+        parts = {}
         for (name, leaf), one_hot in zip(self.leaves.items(), self._one_hots, strict=True):
             x = observation[name]
             flat = x.flatten(1) if leaf.shape else x.unsqueeze(-1)
-            parts.append(flat if one_hot is None else one_hot(flat))
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+            kept = x if self.is_apart else flat
+            parts[leaf.path] = kept if one_hot is None else one_hot(flat)
+        if self.is_apart:
+            return parts
+        return next(iter(parts.values())) if len(parts) == 1 else torch.cat([*parts.values()], -1)
 
 
 def input_type(leaf: ObsLeaf) -> str:
-    """The type of an input: numbers are float32 whatever the space says, options are int64."""
+    """The type of an input: numbers are float32 whatever the space says, options are int64.
+
+    What is packed are bytes.
+    """
+    if leaf.is_packed:
+        return "uint8"
     return "float32" if leaf.counts is None else "int64"
 
 

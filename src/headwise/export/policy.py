@@ -12,6 +12,7 @@ from headwise.algorithms.base import Algorithm
 from headwise.errors import ConfigError, SpaceError
 from headwise.export.actions import NamedActions
 from headwise.export.observations import NamedObservations
+from headwise.nets.preprocess import Seen
 from headwise.ops.buffers import Trace
 from headwise.spaces import ActionSpec
 from headwise.spaces.bins import Binning
@@ -34,7 +35,7 @@ class DeployedPolicy(nn.Module):
         observations: What the inputs are.
         actions: What the outputs are.
         binning: What the learner makes of Range heads.
-        normalise: What is done to observations (1, B, O) before the learner sees them.
+        normalise: What is done to observations (1, B, ...) before the learner sees them.
         about: What a file should say of it, in words and numbers.
     """
 
@@ -46,7 +47,7 @@ class DeployedPolicy(nn.Module):
         observations: NamedObservations,
         actions: NamedActions,
         binning: Binning,
-        normalise: Callable[[Tensor], Tensor] | None = None,
+        normalise: Callable[[Seen], Seen] | None = None,
         about: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
@@ -82,13 +83,13 @@ class DeployedPolicy(nn.Module):
         Returns:
             The arrays of the action space by path, (B, ...).
         """
-        obs_PBO = self.observations(observation).unsqueeze(-3)
+        seen = _of_one_member(self.observations(observation))
         if self._normalise is not None:
-            obs_PBO = self._normalise(obs_PBO)
+            seen = self._normalise(seen)
         uniform_PBU = None if uniform is None else uniform.unsqueeze(-3)
         legal = None if action_mask is None else self.binning.legal(action_mask).unsqueeze(-4)
         with Trace():
-            chosen_PBH = self.learner.policy(obs_PBO, uniform_PBU, legal)
+            chosen_PBH = self.learner.policy(seen, uniform_PBU, legal)
         action_PBH = self.binning.to_env(chosen_PBH)
         named: dict[str, Tensor] = self.actions(action_PBH.squeeze(-3))
         return named
@@ -114,3 +115,10 @@ class DeployedPolicy(nn.Module):
             shape = (rows, self.spec.num_heads, self.spec.max_options)
             arguments["action_mask"] = torch.ones(shape, dtype=torch.bool)
         return arguments
+
+
+def _of_one_member(seen: Seen) -> Seen:
+    """The same with a member axis, (1, B, ...)."""
+    if isinstance(seen, Tensor):
+        return seen.unsqueeze(0)
+    return {path: x.unsqueeze(0) for path, x in seen.items()}

@@ -1,34 +1,23 @@
-"""Gymnasium observation spaces, however nested, as one flat float32 vector with named slices."""
+"""Gymnasium observation spaces, however nested, as one row of float32 words with named slices."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from headwise.errors import SpaceError
-from headwise.spaces.action import MAX_OPTIONS, as_array
+from headwise.spaces._leaves import Categories, Numbers, ObsLeaf, absent, of_box
+from headwise.spaces.action import MAX_OPTIONS
 from headwise.spaces.prior import ObsPrior
 
-_LARGEST = float(np.finfo(np.float32).max)
-
-
-@dataclass(frozen=True)
-class ObsLeaf:
-    """An array at a place of an observation space."""
-
-    path: str
-    shape: tuple[int, ...]
-    counts: tuple[int, ...] | None = None
-    """For categories the number of options of each element; None for numbers."""
-    starts: tuple[int, ...] = ()
-    """For categories the first option of each element."""
-    is_packed: bool = False
-    """Whether a row holds its bytes as they are, four to a word; else one float32 a number."""
+__all__ = ["ObsCodec", "ObsLeaf", "ObsSpec", "absent"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,7 @@ class ObsSpec:
 
     size: int
     slices: dict[str, slice]
-    """The part of the vector that each leaf of the space fills, by its path."""
+    """The words that each leaf of the space fills, by its path."""
     is_bytes: bool = False
     """Whether the spaces promise nothing but whole numbers from 0 to 255, as images are."""
     prior: ObsPrior | None = field(default=None, compare=False, repr=False)
@@ -54,11 +43,36 @@ class ObsSpec:
         """An observation that is a plain vector already."""
         return cls(size, {name: slice(0, size)})
 
+    @cached_property
+    def packed(self) -> tuple[slice, ...]:
+        """The words that are no numbers."""
+        return tuple(self.slices[leaf.path] for leaf in self.leaves if leaf.is_packed)
+
+    @cached_property
+    def numbers(self) -> tuple[slice, ...]:
+        """The words that are numbers, in runs that are as long as can be."""
+        return numbers_beside(self.packed, self.size)
+
+    @cached_property
+    def vector_size(self) -> int:
+        """Numbers of an observation as networks of vectors see it: bytes are one each."""
+        count = sum(part.stop - part.start for part in self.numbers)
+        return int(count + sum(math.prod(leaf.shape) for leaf in self.leaves if leaf.is_packed))
+
+
+def numbers_beside(packed: Sequence[slice], size: int) -> tuple[slice, ...]:
+    """The words between those that are packed, in runs that are as long as can be."""
+    edges = [0, *(edge for part in packed for edge in (part.start, part.stop)), size]
+    runs = zip(edges[::2], edges[1::2], strict=True)
+    return tuple(slice(start, stop) for start, stop in runs if start < stop)
+
 
 class ObsCodec:
     """Flattens observations of a Gymnasium space: numbers as they are, categories one-hot.
 
-    Box, Discrete, MultiDiscrete, MultiBinary, Tuple and Dict are understood, in any nesting.
+    Box, Discrete, MultiDiscrete, MultiBinary, Tuple and Dict are understood, in any nesting. A
+    picture (a Box of bytes from 0 to 255 with a height, a width and maybe channels) stays bytes,
+    four to a word of the vector.
 
     Example:
         >>> from gymnasium.spaces import Box, Dict, Discrete
@@ -70,7 +84,7 @@ class ObsCodec:
     """
 
     def __init__(self, space: spaces.Space[Any]) -> None:
-        self._leaves: list[_Numbers] = []
+        self._leaves: list[Numbers] = []
         self._plan(space, "", ())
         self._finish(space)
 
@@ -170,6 +184,20 @@ class ObsCodec:
         for leaf, part in zip(self._leaves, self.spec.slices.values(), strict=True):
             leaf.write(leaves[leaf.path].reshape(len(out), -1), out[:, part], where)
 
+    def read(self, rows: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+        """The arrays in rows `(..., size)` by their paths, `(..., *shape)`: what `write` wrote.
+
+        Categories stay one-hot, (..., options).
+        """
+        found: dict[str, NDArray[Any]] = {}
+        for leaf in self.leaves:
+            words: NDArray[Any] = rows[..., self.spec.slices[leaf.path]]
+            if leaf.is_packed:
+                words = np.ascontiguousarray(words).view(np.uint8)[..., : math.prod(leaf.shape)]
+            shape = words.shape[-1:] if leaf.counts is not None else leaf.shape
+            found[leaf.path] = words.reshape(*rows.shape[:-1], *shape)
+        return found
+
     @property
     def places(self) -> list[tuple[str, tuple[Any, ...], np.dtype[Any]]]:
         """For each array its path, the keys that lead to it, and its type in the space."""
@@ -196,13 +224,7 @@ class ObsCodec:
         elif isinstance(space, spaces.MultiDiscrete):
             self._categories(here, keys, space, space.nvec.ravel(), space.start.ravel())
         elif isinstance(space, spaces.Box | spaces.MultiBinary):
-            small = np.dtype(space.dtype) in (np.uint8, np.bool_) or not isinstance(
-                space, spaces.Box
-            )
-            size = int(np.prod(space.shape))
-            kind = np.dtype(space.dtype)
-            bounds = (space.low, space.high) if isinstance(space, spaces.Box) else None
-            self._leaves.append(_Numbers(here, keys, space.shape, size, small, kind, bounds))
+            self._leaves.append(of_box(here, keys, space))
         else:
             raise SpaceError(
                 f"the space at {here!r} cannot be observed as a vector",
@@ -224,140 +246,7 @@ class ObsCodec:
             )
         shape, kind, size = tuple(space.shape or ()), np.dtype(space.dtype), int(numbers.sum())
         self._leaves.append(
-            _Categories(
+            Categories(
                 path, keys, shape, size, True, kind, counts=numbers, starts=np.asarray(starts)
             )
         )
-
-
-def absent(dtype: np.dtype[Any]) -> int:
-    """The number of a category that is not there, as that of an agent who has left."""
-    return int(np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max)
-
-
-@dataclass
-class _Numbers:
-    """A leaf whose numbers are copied as they are."""
-
-    path: str
-    keys: tuple[Any, ...]
-    shape: tuple[int, ...]
-    size: int
-    is_bytes: bool
-    dtype: np.dtype[Any]
-    bounds: tuple[NDArray[Any], NDArray[Any]] | None = None
-    """Of a Box."""
-    may_be_absent: bool = False
-    """Whether it belongs to an agent, who may have left."""
-    kinds: ClassVar[str] = "iubf"
-
-    def pick(self, obs: Any) -> NDArray[Any]:
-        """What stands at this place of an observation, as an array."""
-        for key in self.keys:
-            try:
-                obs = obs[key]
-            except (KeyError, IndexError, TypeError):
-                raise SpaceError(
-                    f"the observation lacks {self.path!r}", got=obs, allowed=f"something at {key!r}"
-                ) from None
-        values = as_array(obs)
-        if values.dtype.kind not in self.kinds:
-            raise SpaceError(
-                f"the observation at {self.path!r} is of the wrong type",
-                got=obs,
-                allowed="numbers" if "f" in self.kinds else "whole numbers",
-            )
-        return values
-
-    def misshapen(self, values: NDArray[Any], allowed: tuple[int, ...]) -> SpaceError:
-        """What is said of an array of another shape."""
-        return SpaceError(
-            f"the observation at {self.path!r} has the wrong shape",
-            got=values.shape,
-            allowed=str(allowed),
-        )
-
-    def write(
-        self,
-        values: NDArray[Any],
-        out: NDArray[np.float32],
-        where: Callable[[int], str] | None = None,
-    ) -> None:
-        """Write `(B, elements)` into `out` `(B, size)`."""
-        if values.dtype.kind != "f" or values.dtype.itemsize <= 4:
-            out[...] = values
-            return
-        try:
-            with np.errstate(over="raise"):
-                out[...] = values
-        except FloatingPointError:
-            large = np.isfinite(values) & (np.abs(values) > _LARGEST)
-            row, element = np.argwhere(large)[0]
-            raise SpaceError(
-                f"{self._at(row, len(values), where)} is too large for float32",
-                got=values[row, element],
-                allowed=f"numbers up to {_LARGEST:.3g}",
-            ) from None
-
-    def _at(self, row: int, rows: int, where: Callable[[int], str] | None) -> str:
-        of_many = f" of row {row}" if rows > 1 and where is None else ""
-        before = "" if where is None else f"{where(int(row))}: "
-        return f"{before}the observation at {self.path!r}{of_many}"
-
-    def prior(self) -> ObsPrior:
-        """What is known of the size of its numbers: switches stay as they are, bytes are known."""
-        if self.bounds is None or self.dtype == np.bool_:
-            return ObsPrior.fixed(self.size)
-        low, high = self.bounds
-        if self.dtype == np.uint8 and self.size and not low.any() and (high == 255).all():
-            return ObsPrior.fixed(self.size, 255.0)
-        return ObsPrior.of(low, high)
-
-    def described(self) -> ObsLeaf:
-        """What the outside may know of it."""
-        return ObsLeaf(self.path, self.shape)
-
-
-@dataclass
-class _Categories(_Numbers):
-    """A leaf whose elements become one-hot."""
-
-    counts: NDArray[np.int64] = field(kw_only=True)
-    starts: NDArray[np.int64] = field(kw_only=True)
-    kinds: ClassVar[str] = "iub"
-
-    def __post_init__(self) -> None:
-        self._first = np.cumsum(self.counts) - self.counts
-        self._rows = np.arange(1)[:, None]
-
-    def write(
-        self,
-        values: NDArray[Any],
-        out: NDArray[np.float32],
-        where: Callable[[int], str] | None = None,
-    ) -> None:
-        """Write `(B, elements)` one-hot into `out` `(B, size)`."""
-        options = values.astype(np.int64) - self.starts
-        good = (options >= 0) & (options < self.counts)
-        out[...] = 0.0
-        if len(self._rows) != len(out):
-            self._rows = np.arange(len(out))[:, None]
-        if good.all():
-            out[self._rows, options + self._first] = 1.0
-            return
-        wrong = ~good & ((values != absent(values.dtype)) if self.may_be_absent else True)
-        if wrong.any():
-            row, element = np.argwhere(wrong)[0]
-            low = int(self.starts[element])
-            raise SpaceError(
-                f"{self._at(row, 1, where)} is out of range",
-                got=values[row, element],
-                allowed=f"{low} to {low + int(self.counts[element]) - 1}",
-            )
-        rows, elements = np.nonzero(good)
-        out[rows, (options + self._first)[rows, elements]] = 1.0
-
-    def described(self) -> ObsLeaf:
-        """What the outside may know of it."""
-        counts, starts = (tuple(map(int, np.ravel(x))) for x in (self.counts, self.starts))
-        return ObsLeaf(self.path, self.shape, counts, starts)

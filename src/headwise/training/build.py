@@ -74,7 +74,9 @@ def make_loop(
             sizes = (keys.num_members, env.num_slots, env.obs_spec.size)
             how = config.normalization
             prior = prior_of(how.normalise_obs, env.obs_spec)
-            normaliser = Normaliser(*sizes, gamma, **vars(how), prior=prior)
+            normaliser = Normaliser(
+                *sizes, gamma, **vars(how), prior=prior, packed=env.obs_spec.packed
+            )
         loop = Loop(env, algorithm.build(task), keys, gamma, binning, normaliser)
     loop.total_steps = config.total_timesteps
     loop.episodes = Episodes(keep=keep_episodes)

@@ -227,7 +227,8 @@ class Loop:
         self._bridge.load(step)
         self._whole = isinstance(self.memory, Rollout) or bool(step.valid.all())
         self._take_in()
-        self.memory.count()
+        if self.memory.count():
+            self._capture()
         self.in_episodes = True
         self._learn_what_is_due()
 
@@ -378,10 +379,7 @@ class Loop:
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Goes back to a saved state.
-
-        Where the environment could not be kept, every slot begins a new episode.
-        """
+        """Goes back to a saved state; to new episodes, where the environment could not be kept."""
         counters = (state["counters"][name] for name in ("ticks", "steps", "updates"))
         self.ticks, self.env_steps, self.updates = map(int, counters)
         self._clock.set(self.updates)
@@ -392,6 +390,7 @@ class Loop:
             self.normaliser.load_state_dict(state.get("normaliser", {}))
         if "memory" in state:
             load_memory(self.memory, state["memory"], self.lazy_env.num_slots)
+            self._capture()  # it may lie somewhere else
         self.in_episodes = "env" in state and self.lazy_env.can_snapshot
         if self.in_episodes:
             self.env.restore(state["env"]["snapshot"].cpu().numpy().tobytes())

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headwise.algorithms.base import ReplayPlan, RolloutPlan
 from headwise.training.lazy_env import LazyEnv
-from headwise.training.replay import MIN_BYTE_OBS, Replay
+from headwise.training.replay import Replay
 from headwise.training.rollout import Rollout
 
 Memory: TypeAlias = Rollout | Replay
@@ -21,13 +21,7 @@ def memory_for(plan: RolloutPlan | ReplayPlan, env: LazyEnv) -> Memory:
     """The memory that a learner's plan asks for, of what is seen in an environment."""
     if isinstance(plan, RolloutPlan):
         return Rollout(plan.length)
-    seen = env.obs_spec
-    return Replay(
-        plan.capacity,
-        env.num_slots,
-        plan.n_step,
-        bytes_only=seen.is_bytes and seen.size >= MIN_BYTE_OBS,
-    )
+    return Replay(plan.capacity, env.num_slots, plan.n_step)
 
 
 def load_memory(memory: Memory, state: dict[str, Tensor], num_slots: int) -> None:

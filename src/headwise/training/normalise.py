@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import torch
@@ -11,6 +12,7 @@ from headwise.algorithms.base import ReplayBatch
 from headwise.checks import plain
 from headwise.errors import ConfigError
 from headwise.spaces import ObsPrior, ObsSpec
+from headwise.spaces.observation import numbers_beside
 from headwise.training.running_moments import RunningMoments
 from headwise.training.scaling import EPSILON, Scaling
 from headwise.training.transition import Transition
@@ -65,6 +67,7 @@ class Normaliser:
         normalise_obs: Whether observations are normalised.
         normalise_reward: Whether rewards are scaled.
         prior: What is known of observations beforehand; None treats all numbers alike.
+        packed: The words of an observation that are no numbers, and stay as they are.
         clip: The largest size of a normalised number.
     """
 
@@ -78,13 +81,17 @@ class Normaliser:
         normalise_obs: NormaliseObs = True,
         normalise_reward: bool = True,
         prior: ObsPrior | None = None,
+        packed: Sequence[slice] = (),
         clip: float = 10.0,
     ) -> None:
         if not clip > 0.0:
             raise ConfigError("clip must be a size", got=clip, allowed="numbers above 0")
         device = gamma.device
         self.clip = clip
-        self._obs = Scaling(num_members, obs_size, device, prior) if normalise_obs else None
+        self._obs = None
+        if normalise_obs:
+            self._obs = Scaling(num_members, obs_size, device, prior, packed)
+        self._parts = numbers_beside(packed, obs_size) if packed else None
         self._returns = RunningMoments(num_members, 1, device) if normalise_reward else None
         self._shown: Tensor | None = None
         self._gamma = gamma.to(torch.float64).unsqueeze(-1)
@@ -117,7 +124,14 @@ class Normaliser:
             obs: Observations as the environment gave them.
             member: Whose they are, (1, ..., O); None: everyone has some.
         """
-        return obs if self._obs is None else self._clipped(self._obs(obs, member))
+        if self._obs is None:
+            return obs
+        if self._parts is None:
+            return self._clipped(self._obs(obs, member))
+        seen = obs.clone()
+        for part in self._parts:
+            seen[..., part] = self._clipped(self._obs(obs, member, part))
+        return seen
 
     def shown(self, obs: Tensor) -> Tensor:
         """What `obs` gives, always in the same place, for compiled code to act on."""

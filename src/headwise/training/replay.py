@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -14,8 +13,10 @@ from headwise.algorithms.base import ReplayBatch
 from headwise.errors import CheckpointError
 from headwise.population import along, take_rows
 from headwise.population.warps import warps_for
+from headwise.training.frames import Frames, unfolded
 from headwise.training.replay_slots import arranged, fits
 from headwise.training.transition import MASKS, Transition, untold_masks
+from headwise.training.zeros import zeros
 
 _ROWS = 16  # that a program of the kernel draws
 _NUMBERS = ("obs", "action", "reward", "next_obs", "terminated", "truncated")
@@ -24,8 +25,8 @@ _SEEN = ("obs", "next_obs")
 WIDEST = 4096
 """Numbers of a transition up to which a kernel draws it: a tile of 16 such rows is 2**16, and far
 larger ones no compiler of kernels takes."""
-MIN_BYTE_OBS = 1024
-"""Numbers of an observation from which it is worth to keep bytes as bytes."""
+FRAMES_FROM = 1024
+"""Words of an observation from which it is worth to store it once, and not with both neighbors."""
 
 
 class Replay:
@@ -35,24 +36,25 @@ class Replay:
     reset) is not written, so it is never drawn. All numbers of a transition lie side by side in a
     row of one tensor (P, N, E, W), so that a batch is drawn by one gather.
 
-    Large observations of bytes lie beside that tensor on the CPU, as bytes: an image takes a
-    quarter of the room. Where an environment that promised bytes shows something else, they are
-    kept as float32 from then on; nothing is ever rounded. Memory is taken as it fills.
+    Large observations lie beside that tensor, each once: it is the successor of one transition and
+    what the next begins with. What is drawn is the same. Memory is taken as it fills.
 
     Args:
         capacity: Transitions kept for each member, over all its slots.
         num_slots: Slots of each member (E).
         n_step: Steps between the observation and the successor of a row drawn.
-        bytes_only: Whether observations are large, and promised to be bytes.
+        frames_from: Words of an observation from which it is stored once.
     """
 
     def __init__(
-        self, capacity: int, num_slots: int, n_step: int = 1, *, bytes_only: bool = False
+        self, capacity: int, num_slots: int, n_step: int = 1, *, frames_from: int = FRAMES_FROM
     ) -> None:
         self.rows = max(capacity // num_slots, n_step + 1)
         self.num_slots = num_slots
         self.n_step = n_step
-        self.bytes_only = bytes_only
+        self.frames: Frames | None = None
+        """Large observations."""
+        self._frames_from = frames_from
         self._store: Tensor = torch.zeros(0)
         self._places: dict[str, tuple[slice, tuple[int, ...]]] = {}
         self._tensors: dict[str, Tensor] = {}
@@ -65,11 +67,13 @@ class Replay:
     @property
     def num_bytes(self) -> int:
         """The memory that transitions take when it is full."""
-        return self._store.nbytes + sum(self._tensors[name].nbytes for name in self._beside())
+        seen = 0 if self.frames is None else self.frames.num_bytes
+        beside = sum(self._tensors[name].nbytes for name in self._beside())
+        return self._store.nbytes + beside + seen
 
-    def bytes_of_one(self, obs_size: int, num_heads: int, *, on_cpu: bool) -> int:
-        """The memory that one transition takes, without masks."""
-        seen = 2 * obs_size * (1 if self.bytes_only and on_cpu else 4)
+    def bytes_of_one(self, obs_size: int, num_heads: int) -> int:
+        """The memory that one transition takes, without masks and what ends of episodes take."""
+        seen = 4 * obs_size + 8 if obs_size >= self._frames_from else 8 * obs_size
         return seen + 4 * (num_heads + 3)
 
     def _beside(self) -> list[str]:
@@ -88,26 +92,30 @@ class Replay:
         self.write(step)
         self.count()
 
-    def count(self) -> None:
-        """Counts a step that was written."""
+    def count(self) -> bool:
+        """Counts a step that was written; whether things now lie somewhere else."""
         self._steps += 1
+        return self.frames is not None and self.frames.make_room()
 
     def write(self, step: Transition) -> None:
         """The part of `add` that works on tensors, for captured code."""
         parts = step.parts()
-        parts = {name: parts[name] for name in (*_NUMBERS, *MASKS) if name in parts}
         if not self._tensors:
             self._allocate(parts)
+        parts = {name: parts[name] for name in (*self._places, *MASKS) if name in parts}
         self._hold_masks(parts)
         parts |= untold_masks(parts, self._tensors)
-        if self._store.device.type == "cuda":
+        is_captured = self._store.device.type == "cuda"  # which asks nobody how things are
+        whole = not is_captured and (bool(step.valid.all()) if step.whole is None else step.whole)
+        if self.frames is not None:
+            valid = None if whole else step.valid
+            self.frames.write(step.obs, step.next_obs, self._next, self._count, valid)
+        elif is_captured:
             masks = {name: x for name, x in parts.items() if name in MASKS}
             self._write_where_valid(masks, step.valid)  # before the kernel moves the cursors on
             self._write_kernel(step)
             self._even = False
             return
-        self._widen_for(parts)
-        whole = bool(step.valid.all()) if step.whole is None else step.whole
         self._even = self._even and whole
         if self._even:
             for name, x in parts.items():  # NumPy's way to write a row costs half of torch's
@@ -158,7 +166,7 @@ class Replay:
 
     def sample(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
         """Rows (P, B, ...) from uniforms (P, B, 2) and the members' discounts (P,)."""
-        if self.n_step == 1 and not self._beside():
+        if self.n_step == 1 and self.frames is None and not self._beside():
             way = way_to_draw(self._store.device.type, self._store.shape[-1])
             if way == "kernel":
                 return self._draw_kernel(uniform, gamma)
@@ -169,9 +177,9 @@ class Replay:
         usable = (count - self.n_step + 1).clamp_min(1)
         age = (uniform[..., 1] * usable).long()
         row = (following - count + age) % self.rows
-        picked = self._take(row * self.num_slots + slot)
-        reward, next_obs = picked["reward"], picked["next_obs"]
-        terminated, next_legal = picked["terminated"], picked.get("next_legal")
+        picked, last = self._take(row * self.num_slots + slot), row
+        reward, terminated = picked["reward"], picked["terminated"]
+        next_legal = picked.get("next_legal")
         discount = along(gamma, reward).expand_as(reward)
         if self.n_step > 1:
             going = (terminated + picked["truncated"]) == 0.0
@@ -179,15 +187,21 @@ class Replay:
                 going = going & (age + k < count)  # a young ring may hold fewer steps than that
                 more = self._take((row + k) % self.rows * self.num_slots + slot)
                 reward = reward + going * discount * more["reward"]
-                next_obs = torch.where(going.unsqueeze(-1), more["next_obs"], next_obs)
+                last = torch.where(going, (row + k) % self.rows, last)
                 if next_legal is not None:
                     wide = going[..., None, None]
                     next_legal = torch.where(wide, more["next_legal"], next_legal)
                 terminated = torch.where(going, more["terminated"], terminated)
                 discount = torch.where(going, discount * along(gamma, reward), discount)
                 going = going & ((more["terminated"] + more["truncated"]) == 0.0)
+        if self.frames is not None:
+            obs, next_obs = self.frames.before(row, slot), self.frames.after(last, slot)
+        else:
+            obs, next_obs = picked["obs"], picked["next_obs"]
+            if last is not row:
+                next_obs = self._take(last * self.num_slots + slot)["next_obs"]
         return ReplayBatch(
-            obs=picked["obs"],
+            obs=obs,
             action=picked["action"],
             reward=reward,
             next_obs=next_obs,
@@ -200,8 +214,7 @@ class Replay:
         """The transitions (P, B, ...) at places of the ring (P, B), by name."""
         taken = self._split(take_rows(self._store.flatten(1, 2), index))
         for name in self._beside():
-            rows = take_rows(self._tensors[name].flatten(1, 2), index)
-            taken[name] = rows.float() if name in _SEEN else rows
+            taken[name] = take_rows(self._tensors[name].flatten(1, 2), index)
         return taken
 
     def _draw_kernel(self, uniform: Tensor, gamma: Tensor) -> ReplayBatch:
@@ -269,6 +282,8 @@ class Replay:
         filled = min(self._steps, self.rows)
         kept = {name: x[:, :filled].clone() for name, x in self._tensors.items()}
         kept |= {name: kept[name].bool() for name in _FLAGS}
+        if self.frames is not None:
+            kept |= self.frames.state_dict(filled)
         cursors = {"next": self._next.clone(), "count": self._count.clone()}
         return kept | cursors | {"steps": steps, "even": even}
 
@@ -278,12 +293,17 @@ class Replay:
         for name in ("next", "count"):
             if not ((state[name] >= 0) & (state[name] <= filled)).all():
                 raise CheckpointError(f"the cursors {name!r} of the memory point outside of it")
-        if not fits(state, self.rows, self.num_slots):
+        width, as_is = state["obs"].shape[-1], fits(state, self.rows, self.num_slots)
+        if "next_obs" not in state and not (as_is and width >= self._frames_from):
+            state = unfolded(state)
+        if not as_is:
             state = arranged(state, self.rows, self.num_slots)
-        kept = {name: state[name] for name in (*_NUMBERS, *MASKS) if name in state}
         if not self._tensors:
-            self._allocate({name: x[:, 0] for name, x in kept.items()})
-        self._widen_for(kept)
+            names = (*_NUMBERS, *MASKS)
+            self._allocate({name: state[name][:, 0] for name in names if name in state})
+        if self.frames is not None:
+            self.frames.load_state_dict(state)
+        kept = {name: state[name] for name in (*self._places, *MASKS) if name in state}
         for name, x in kept.items():
             self._tensors[name][:, : x.shape[1]].copy_(x)
         for name in untold_masks(kept, self._tensors):
@@ -295,20 +315,20 @@ class Replay:
     def _allocate(self, parts: dict[str, Tensor]) -> None:
         obs, column = parts["obs"], 0
         ring = (obs.shape[0], self.rows, obs.shape[1])
-        apart = self.bytes_only and obs.device.type == "cpu"
+        if obs.shape[-1] >= self._frames_from:
+            self.frames = Frames(obs, self.rows)
         for name in _NUMBERS:
-            if apart and name in _SEEN:
+            if self.frames is not None and name in _SEEN:
                 continue
             shape = tuple(parts[name].shape[2:])
             self._places[name] = (slice(column, column + math.prod(shape)), shape)
             column += math.prod(shape)
-        self._store = _zeros((*ring, column), torch.float32, obs.device)
+        self._store = zeros((*ring, column), torch.float32, obs.device)
         self._tensors = self._split(self._store)
-        for name in (*(_SEEN if apart else ()), *MASKS):
+        for name in MASKS:
             if name in parts:
-                kind = torch.uint8 if name in _SEEN else parts[name].dtype
                 shape = (*ring, *parts[name].shape[2:])
-                self._tensors[name] = _zeros(shape, kind, obs.device)
+                self._tensors[name] = zeros(shape, parts[name].dtype, obs.device)
         self._next = torch.zeros(obs.shape[:2], dtype=torch.long, device=obs.device)
         self._count = torch.zeros_like(self._next)
 
@@ -317,20 +337,8 @@ class Replay:
         for name in MASKS:
             if name in parts and name not in self._tensors:
                 shape = (*self._store.shape[:3], *parts[name].shape[2:])
-                self._tensors[name] = _zeros(shape, torch.bool, self._store.device)
+                self._tensors[name] = zeros(shape, torch.bool, self._store.device)
                 self._tensors[name][:, : min(self._steps, self.rows)] = True
-
-    def _widen_for(self, parts: dict[str, Tensor]) -> None:
-        """Keeps observations as numbers from now on, if these are no bytes."""
-        for name in _SEEN:
-            old = self._tensors[name]
-            if old.dtype is not torch.uint8 or not parts[name].is_floating_point():
-                continue
-            if torch.equal(parts[name].to(torch.uint8).to(parts[name].dtype), parts[name]):
-                continue
-            filled = min(self._steps, self.rows)
-            self._tensors[name] = _zeros(tuple(old.shape), torch.float32, old.device)
-            self._tensors[name][:, :filled] = old[:, :filled]
 
     def _cursors(self) -> tuple[Tensor, Tensor, Tensor]:
         members, slots = self._next.shape
@@ -347,14 +355,6 @@ def way_to_draw(device: str, width: int) -> Literal["kernel", "compiled", "gathe
     if device == "cuda":
         return "kernel" if width <= WIDEST else "gather"
     return "compiled" if device == "cpu" else "gather"
-
-
-def _zeros(shape: tuple[int, ...], kind: torch.dtype, device: torch.device) -> Tensor:
-    """Zeros; on the CPU the system gives pages only when something is written to them."""
-    if device.type != "cpu":
-        return torch.zeros(shape, dtype=kind, device=device)
-    like = torch.empty(0, dtype=kind).numpy().dtype
-    return torch.from_numpy(np.zeros(shape, dtype=like))
 
 
 def _power_of_two(size: int) -> int:

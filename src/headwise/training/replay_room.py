@@ -22,7 +22,7 @@ def check_room(loop: Loop) -> None:
         return
     members, device = loop.keys.num_members, loop.keys.device
     spec, obs_size = loop.binning.spec, loop.lazy_env.obs_spec.size
-    each = loop.memory.bytes_of_one(obs_size, spec.num_heads, on_cpu=device.type == "cpu")
+    each = loop.memory.bytes_of_one(obs_size, spec.num_heads)
     kept = loop.memory.rows * loop.memory.num_slots
     needed, there = members * kept * each, memory_of(device)
     # Parameters with their gradients and Adam's two moments are there already.
@@ -30,7 +30,7 @@ def check_room(loop: Loop) -> None:
     if not there or needed <= (there - taken) / 2:
         return
     seeds = f"{members} seeds, " if members > 1 else ""
-    made_of = f"{seeds}replay={kept:,}, observations of {obs_size:,} numbers"
+    made_of = f"{seeds}replay={kept:,}, observations of {loop.lazy_env.obs_spec.vector_size:,} numbers"
     smaller = f"replay={max(int((there - taken) / 4 / members / each), 1):_}"
     beside = f" beside networks of {_gigabytes(taken)}" if taken > there / 16 else ""
     if needed > there - taken:

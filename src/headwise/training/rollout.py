@@ -40,9 +40,10 @@ class Rollout:
         self.write(step)
         self.count()
 
-    def count(self, steps: int = 1) -> None:
-        """Counts steps that were written."""
+    def count(self, steps: int = 1) -> bool:
+        """Counts steps that were written; whether things now lie somewhere else: they never do."""
         self.size += steps
+        return False
 
     def write(self, step: Transition) -> None:
         """The part of `add` that works on tensors, for captured code."""

@@ -74,7 +74,7 @@ def check_networks(config: AlgorithmConfig, task: Task) -> None:
         return  # most are small, and to work it out takes longer than to make them
     parameters, needed = size_of(config, task)
     each = " for each seed" if members > 1 else ""
-    size = f"{parameters:,} parameters{each}, observations of {task.obs_spec.size:,} numbers"
+    size = f"{parameters:,} parameters{each}, observations of {task.obs_spec.vector_size:,} numbers"
     if needed > free:
         seeds = f"{members} seeds, " if members > 1 else ""
         raise ConfigError(
@@ -127,7 +127,7 @@ def roughly(config: AlgorithmConfig, task: Task) -> int:
     options = sum(max(n, 2) for n in spec.cardinalities)
     if task.factorization.is_joint:
         options = math.prod(max(n, 1) for n in spec.cardinalities)
-    widest, seen = max(hidden), task.obs_spec.size + options + spec.num_heads
+    widest, seen = max(hidden), task.obs_spec.vector_size + options + spec.num_heads
     weights = seen * widest + len(hidden) * widest**2 + 2 * options * widest
     batch = sum(getattr(config, name, 0) for name in ("rollout", "minibatch", "batch_size"))
     row = 6 * seen + 16 * sum(hidden) + 16 * options * spec.num_heads

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,20 +28,27 @@ class Scaling:
         device: Where observations are.
         prior: What is known of observations beforehand; None treats all numbers alike, with mean 0
             and deviation 1 till something is seen, and deviation 1 for what never changes.
+        packed: The words that are no numbers, and stay as they are to the bit.
     """
 
     def __init__(
-        self, num_members: int, size: int, device: torch.device, prior: ObsPrior | None = None
+        self,
+        num_members: int,
+        size: int,
+        device: torch.device,
+        prior: ObsPrior | None = None,
+        packed: Sequence[slice] = (),
     ) -> None:
         def zeros(columns: int) -> Tensor:
             return torch.zeros((num_members, columns), dtype=torch.float64, device=device)
 
         self._columns: Tensor | None = None  # those that are learned; None is all
-        learned = size
-        if prior is not None:
-            learned = int(prior.learned.sum())
-            if learned < size:
-                self._columns = torch.from_numpy(prior.learned.nonzero()[0]).to(device)
+        own = np.ones(size, dtype=np.bool_) if prior is None else prior.learned.copy()
+        for words in packed:
+            own[words] = False
+        learned = int(own.sum())
+        if learned < size:
+            self._columns = torch.from_numpy(own.nonzero()[0]).to(device)
         self._mean, self._count, self._squares = (zeros(learned) for _ in range(3))
         self._fresh_count = zeros(1)
         self._fresh_sum, self._fresh_squares, self._more = (zeros(learned) for _ in range(3))
@@ -49,7 +59,7 @@ class Scaling:
         self.deviation = torch.ones((num_members, size), dtype=kind, device=device)
         """What is then divided by, (P, O)."""
         if prior is not None:
-            own, rows = prior.learned, prior.rows[prior.learned]
+            rows = prior.rows[own]
             self.deviation.copy_(torch.from_numpy(prior.deviation))
             self._mean.copy_(torch.from_numpy(prior.mean[own]))
             self._count.copy_(torch.from_numpy(rows))
@@ -57,9 +67,9 @@ class Scaling:
             self._more.copy_(torch.from_numpy(UNKNOWN_ROWS * (rows == 0.0)))
         self._use()
 
-    def __call__(self, obs: Tensor, member: int | None = None) -> Tensor:
-        """Observations (P, ..., O), scaled; or those of one member, (1, ..., O)."""
-        mean, deviation = self.mean, self.deviation
+    def __call__(self, obs: Tensor, member: int | None = None, part: slice = slice(None)) -> Tensor:
+        """Part of observations (P, ..., O), scaled; or of those of one member, (1, ..., O)."""
+        obs, mean, deviation = (x[..., part] for x in (obs, self.mean, self.deviation))
         if member is not None:
             mean, deviation = mean[member : member + 1], deviation[member : member + 1]
         while mean.dim() < obs.dim():

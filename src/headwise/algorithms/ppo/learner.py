@@ -168,7 +168,7 @@ class PPOLearner(Learner):
         mask, next_mask = self.layout.mask(batch.legal), self.layout.mask(batch.next_legal)
         rows = self.rollout
         for name in ("obs", "next_obs"):
-            rows.write(name, getattr(batch, name))
+            rows.write(name, self.vector(getattr(batch, name)))
         for name in ("reward", "terminated", "truncated", "valid"):
             rows.write(name, getattr(batch, name).unsqueeze(-1))
         rows.write("unit", self.layout.to_learner(batch.action))

@@ -101,7 +101,10 @@ def masks(codec: EnvCodec, rows: Iterable[Any], present: NDArray[Any], where: Wh
 
 def not_finite(name: str, flat: NDArray[Any], codec: EnvCodec, place: Callable[[int], str]) -> None:
     """Refuses the first number of flat observations (N, O) that is not finite; if there is one."""
-    bad = np.argwhere(~np.isfinite(flat))
+    wrong = ~np.isfinite(flat)
+    for part in codec.obs_spec.packed:
+        wrong[:, part] = False
+    bad = np.argwhere(wrong)
     if not len(bad):
         return
     row, entry = map(int, bad[0])

@@ -218,8 +218,12 @@ class ForeignVecEnv:
             return slots + row if isinstance(slots, int) else int(slots[row])
 
         self.codec.observations.write(leaves, out, lambda row: self._where(slot(row)))
-        if not self.obs_spec.is_bytes and not isfinite(np.vdot(out, out)):
-            diagnose.not_finite(self.name, out, self.codec, lambda row: self._place(slot(row)))
+        if self.obs_spec.is_bytes:
+            return
+        for part in self.obs_spec.numbers:
+            seen = out[:, part]
+            if not isfinite(np.vdot(seen, seen)):
+                diagnose.not_finite(self.name, out, self.codec, lambda row: self._place(slot(row)))
 
     def _take_masks(self, step: Step, rows: slice) -> None:
         self._hold_masks()
