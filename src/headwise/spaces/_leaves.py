@@ -133,6 +133,7 @@ class Categories(Numbers):
     def __post_init__(self) -> None:
         self._first = np.cumsum(self.counts) - self.counts
         self._rows = np.arange(1)[:, None]
+        self._too_much = self.counts.astype(np.uint64)
 
     def write(
         self,
@@ -142,7 +143,7 @@ class Categories(Numbers):
     ) -> None:
         """Write `(B, elements)` one-hot into `out` `(B, size)`."""
         options = values.astype(np.int64) - self.starts
-        good = (options >= 0) & (options < self.counts)
+        good = options.view(np.uint64) < self._too_much  # as which those below 0 are huge
         out[...] = 0.0
         if len(self._rows) != len(out):
             self._rows = np.arange(len(out))[:, None]

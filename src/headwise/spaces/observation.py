@@ -13,7 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from headwise.errors import SpaceError
-from headwise.spaces._leaves import Categories, Numbers, ObsLeaf, absent, of_box
+from headwise.spaces._leaves import Categories, Numbers, ObsLeaf, Packed, absent, of_box
 from headwise.spaces.action import MAX_OPTIONS
 from headwise.spaces.prior import ObsPrior
 
@@ -197,6 +197,20 @@ class ObsCodec:
             shape = words.shape[-1:] if leaf.counts is not None else leaf.shape
             found[leaf.path] = words.reshape(*rows.shape[:-1], *shape)
         return found
+
+    def as_it_comes(self, rows: NDArray[np.float32]) -> NDArray[Any] | None:
+        """Whole rows `(N, size)` as the array that an observation is, in the type of its space.
+
+        None where an observation is several arrays, or one that is written in another type.
+        """
+        leaf = self._leaves[0]
+        if len(self._leaves) > 1 or not rows.flags.c_contiguous:
+            return None
+        octets = rows.view(np.uint8)
+        if type(leaf) is Packed and octets.shape[1] == math.prod(leaf.shape):
+            return octets.reshape(len(rows), *leaf.shape)
+        is_same = type(leaf) is Numbers and leaf.dtype == np.float32
+        return rows.reshape(len(rows), *leaf.shape) if is_same else None
 
     @property
     def places(self) -> list[tuple[str, tuple[Any, ...], np.dtype[Any]]]:

@@ -65,6 +65,15 @@ class Adapter:
         )  # fmt: skip
         self._shows_mask = codec.reads_masks and codec.shows_mask
         self._buffers: Leaves | None = None
+        self.in_place = False
+        """Whether observations are gathered where they are needed."""
+
+    def gather_in(self, rows: NDArray[np.float32]) -> None:
+        """Lets observations be gathered in these rows (N, O), if they lie there as they come."""
+        array = self._codec.observations.as_it_comes(rows)
+        if array is not None and isinstance(self.vector, SyncEnvs):
+            self.in_place = self.vector.hold(array)
+            self._buffers = None
 
     def reset(self, seeds: Sequence[int] | None) -> tuple[Leaves, Legal | None]:
         """Starts an episode in every slot: the observations, and the masks if there are any."""

@@ -88,6 +88,7 @@ class ForeignVecEnv:
         assert ends[-1] == self.num_members * num_slots
         self._rows = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
         self._slots = [self.num_members, num_slots]
+        self._action_shape = (self.num_members, num_slots, self.spec.num_heads)
         self._allocate = allocate
         self._use(StepBatch.of_shape(self.num_members, num_slots, self.obs_spec.size, allocate))
         self._resets_later = any(adapter.resets_later for adapter in self.adapters)
@@ -118,8 +119,8 @@ class ForeignVecEnv:
             except Exception as error:
                 self._begin_anew(error)
         masks = [legal for _, legal in shown]
-        for rows, (leaves, _) in zip(self._rows, shown, strict=True):
-            self._write(leaves, self._parts[rows.start].obs, rows.start)
+        for adapter, rows, (leaves, _) in zip(self.adapters, self._rows, shown, strict=True):
+            self._show(adapter, leaves, rows.start)
         self._return[...] = 0.0
         self._length[...] = 0
         self._take_first_masks(masks)
@@ -139,12 +140,12 @@ class ForeignVecEnv:
         self._check_open()
         if not self._begun:
             raise EnvError(f"{self.name}: step before reset", fix="Call reset() first.")
-        shape = (self.num_members, self.num_slots, self.spec.num_heads)
-        if action.shape != shape:
+        if action.shape != self._action_shape:
+            allowed = str(self._action_shape)
             raise EnvError(
-                f"{self.name}: actions of the wrong shape", got=action.shape, allowed=str(shape)
+                f"{self.name}: actions of the wrong shape", got=action.shape, allowed=allowed
             )
-        flat = action.reshape(-1, self.spec.num_heads)
+        flat = action.reshape(-1, action.shape[-1])
         # All are translated before the first is taken, so that a bad one leaves all as they were.
         translated = [self.codec.to_env_batch(flat[rows]) for rows in self._rows]
         steps = []
@@ -167,10 +168,12 @@ class ForeignVecEnv:
     # --- from Steps to a batch: the only place where observations become vectors ----------------
 
     def _batch_of(self, steps: Sequence[Step]) -> StepBatch:
-        for step, rows in zip(steps, self._rows, strict=True):
-            self._take(step, rows)
+        has_ends = False
+        for adapter, step, rows in zip(self.adapters, steps, self._rows, strict=True):
+            self._take(adapter, step, rows)
+            has_ends = has_ends or step.final is not None
         batch, over = self._alike, None
-        if any([step.final is not None for step in steps]):
+        if has_ends:
             batch = self._batch
             np.copyto(batch.next_obs, batch.obs)
             for step, rows in zip(steps, self._rows, strict=True):
@@ -186,10 +189,10 @@ class ForeignVecEnv:
         self._keep_account(over)
         return batch
 
-    def _take(self, step: Step, rows: slice) -> None:
+    def _take(self, adapter: Adapter, step: Step, rows: slice) -> None:
         """Writes down a step, but for the successors that are not acted on."""
         part = self._parts[rows.start]
-        self._write(step.obs, part.obs, rows.start)
+        self._show(adapter, step.obs, rows.start)
         # Squares, because BLAS adds them up without a word about what is too large.
         if not np.vdot(step.reward, step.reward) <= _LARGE:
             diagnose.bad_reward(self.name, step.reward, lambda row: self._place(rows.start + row))
@@ -201,23 +204,25 @@ class ForeignVecEnv:
             self._take_masks(step, rows)
 
     def _take_final(self, final: Final, rows: slice) -> None:
-        last = np.empty((len(final.slots), self.obs_spec.size), dtype=np.float32)
-        self._write(final.obs, last, final.slots + rows.start)
-        self._parts[rows.start].next_obs[final.slots] = last
-
-    def _write(self, leaves: Leaves, out: NDArray[np.float32], slots: int | NDArray[Any]) -> None:
-        """Writes observations as vectors, and refuses what is not finite.
-
-        Args:
-            leaves: The observations.
-            out: Where the vectors go.
-            slots: Whose they are: their numbers, or the first of consecutive ones.
-        """
+        last, slots = np.empty((len(final.slots), self.obs_spec.size), np.float32), final.slots
 
         def slot(row: int) -> int:
-            return slots + row if isinstance(slots, int) else int(slots[row])
+            return rows.start + int(slots[row])
 
-        self.codec.observations.write(leaves, out, lambda row: self._where(slot(row)))
+        self.codec.observations.write(final.obs, last, lambda row: self._where(slot(row)))
+        self._refuse_what_is_not_finite(last, slot)
+        self._parts[rows.start].next_obs[slots] = last
+
+    def _show(self, adapter: Adapter, leaves: Leaves, start: int) -> None:
+        """Takes in what to act on next, in the slots from one on."""
+        out, slot = self._parts[start].obs, start.__add__
+        if not adapter.in_place:
+            self.codec.observations.write(leaves, out, lambda row: self._where(slot(row)))
+        self._refuse_what_is_not_finite(out, slot)
+
+    def _refuse_what_is_not_finite(
+        self, out: NDArray[np.float32], slot: Callable[[int], int]
+    ) -> None:
         if self.obs_spec.is_bytes:
             return
         for part in self.obs_spec.numbers:
@@ -255,6 +260,8 @@ class ForeignVecEnv:
             for rows in self._rows
         }
         """The rows of each vector environment, by the first of them."""
+        for adapter, rows in zip(self.adapters, self._rows, strict=True):
+            adapter.gather_in(self._parts[rows.start].obs)
 
     def _take_first_masks(self, masks: Sequence[Legal | None]) -> None:
         if self._batch.legal is None and all(mask is None for mask in masks):

@@ -50,6 +50,9 @@ class SyncEnvs(SyncVectorEnv):
         self._codec, self._where = codec, where
         self._asks = [_asks(env, codec) for env in self.envs]
         self._stepped = list(enumerate(self.envs))
+        self._no_ends = _flags(self.num_envs, {})
+        for flags in self._no_ends:
+            flags.flags.writeable = False
         self._places = list(_places(self.single_observation_space, self._observations, ()))
 
     def reset(
@@ -98,7 +101,16 @@ class SyncEnvs(SyncVectorEnv):
         self.rewards = rewards
         self._gather()
         infos = _infos(self.num_envs, masks, final) if masks or final else {}
-        return self._observations, _array(rewards), *_flags(self.num_envs, over), infos
+        ends = _flags(self.num_envs, over) if over else self._no_ends
+        return self._observations, _array(rewards), *ends, infos
+
+    def hold(self, array: NDArray[Any]) -> bool:
+        """Gathers observations there from now on, (N, ...); whether they are no more than that."""
+        if not isinstance(self.single_observation_space, spaces.Box):
+            return False
+        self._observations = array
+        self._places = list(_places(self.single_observation_space, array, ()))
+        return True
 
     def rest(self, slots: NDArray[np.bool_]) -> None:
         """Lets those environments (N,) alone from now on: they stay as they are, and earn 0."""
