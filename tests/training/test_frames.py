@@ -153,6 +153,18 @@ def test_with_other_slots_or_another_size_it_holds_what_a_plain_one_holds(capaci
     check(*new)
 
 
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_captured_code_draws_the_same_without_looking(n_step):
+    """It knows neither whether every slot is valid nor which successors lie apart."""
+    (plain, frames), story = both(n_step=n_step), Story(ends=0.4)
+    for tick in range(30):
+        step = story.step()
+        plain.add(step)
+        frames.add(step._replace(whole=False))
+        frames.frames.picks = False
+        check(plain, frames, tick)
+
+
 def test_where_every_step_is_an_end_every_successor_has_a_place():
     (plain, frames), story = both(), Story(ends=1.0)
     for tick in range(60):

@@ -163,7 +163,8 @@ class ObsCodec:
         """The same of single observations."""
         found = {}
         for leaf in self._leaves:
-            values = found[leaf.path] = np.array([leaf.pick(obs) for obs in many])
+            picked = [leaf.pick(obs) for obs in many]
+            values = found[leaf.path] = picked[0][None] if len(picked) == 1 else np.array(picked)
             if values.shape != (len(many), *leaf.shape):
                 raise leaf.misshapen(values[0], leaf.shape)
         return found

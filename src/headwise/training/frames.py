@@ -28,6 +28,8 @@ class Frames:
     def __init__(self, like: Tensor, rows: int) -> None:
         members, slots, width = like.shape
         self.rows, self._device = rows, like.device
+        self.picks = like.device.type == "cpu"
+        """Whether it may look at what was found; captured code may not."""
         self.obs = zeros((members, rows, slots, width), torch.float32, like.device)
         """What each row begins with, (P, N, E, W)."""
         self.apart = zeros((members, min(rows, _LEAST), slots, width), torch.float32, like.device)
@@ -109,7 +111,7 @@ class Frames:
         slots, held = len(self._slots), self.apart.shape[1]
         number = take_rows(self.number.flatten(1, 2), row * slots + slot)
         found = self.before((row + 1) % self.rows, slot)
-        if found.device.type == "cpu":
+        if self.picks:
             member, which = (number >= 0).nonzero(as_tuple=True)
             own = member, number[member, which] % held, slot[member, which]
             found[member, which] = self.apart[own]

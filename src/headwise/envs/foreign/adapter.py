@@ -237,12 +237,12 @@ class Adapter:
         """The masks of last observations; where nobody tells, every option counts as legal."""
         if not self._codec.reads_masks:
             return None
-        masks: Any = [None] * self.num_envs
-        present = np.zeros(self.num_envs, dtype=np.bool_)
+        masks: Any
         if self._codec.shows_mask:
+            masks, present = [None] * self.num_envs, np.zeros(self.num_envs, dtype=np.bool_)
             for slot in ended:
                 masks[slot], present[slot] = final_obs[slot][MASK], True
-        elif MASK in infos.get("final_info", {}):
+        elif MASK in infos.get("final_info", ()):
             told = infos["final_info"]
             masks, present = _one_by_one(told[MASK], told.get(f"_{MASK}", self._everywhere))
         else:

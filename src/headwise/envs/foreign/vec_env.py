@@ -90,8 +90,10 @@ class ForeignVecEnv:
         self._slots = [self.num_members, num_slots]
         self._action_shape = (self.num_members, num_slots, self.spec.num_heads)
         self._allocate = allocate
-        self._use(StepBatch.of_shape(self.num_members, num_slots, self.obs_spec.size, allocate))
         self._resets_later = any(adapter.resets_later for adapter in self.adapters)
+        shape = self.num_members, num_slots, self.obs_spec.size
+        self._use(StepBatch.of_shape(*shape, allocate))
+        self._batch.valid[...] = True
         self._return = np.zeros((self.num_members, num_slots))
         self._length = np.zeros((self.num_members, num_slots), dtype=np.int32)
         self._tells_state: bool | None = None
@@ -199,19 +201,23 @@ class ForeignVecEnv:
         part.reward[...] = step.reward
         part.terminated[...] = step.terminated
         part.truncated[...] = step.truncated
-        part.valid[...] = step.valid
+        if self._resets_later:
+            part.valid[...] = step.valid
         if step.legal is not None or self._batch.legal is not None:
             self._take_masks(step, rows)
 
     def _take_final(self, final: Final, rows: slice) -> None:
-        last, slots = np.empty((len(final.slots), self.obs_spec.size), np.float32), final.slots
+        slots, to = final.slots, self._parts[rows.start].next_obs
+        is_one, first = len(slots) == 1, int(slots[0])  # written where it goes
+        last = to[first : first + 1] if is_one else np.empty((len(slots), to.shape[1]), to.dtype)
 
         def slot(row: int) -> int:
             return rows.start + int(slots[row])
 
         self.codec.observations.write(final.obs, last, lambda row: self._where(slot(row)))
         self._refuse_what_is_not_finite(last, slot)
-        self._parts[rows.start].next_obs[slots] = last
+        if not is_one:
+            to[slots] = last
 
     def _show(self, adapter: Adapter, leaves: Leaves, start: int) -> None:
         """Takes in what to act on next, in the slots from one on."""
@@ -226,7 +232,7 @@ class ForeignVecEnv:
         if self.obs_spec.is_bytes:
             return
         for part in self.obs_spec.numbers:
-            seen = out[:, part]
+            seen = out[:, part] if self.obs_spec.packed else out
             if not isfinite(np.vdot(seen, seen)):
                 diagnose.not_finite(self.name, out, self.codec, lambda row: self._place(slot(row)))
 
@@ -372,7 +378,7 @@ class ForeignVecEnv:
         batch = self._batch
         self._return += batch.reward
         self._length += 1
-        if over is not None and not batch.valid.all():
+        if self._resets_later and not batch.valid.all():
             self._return[~batch.valid] = self._length[~batch.valid] = 0
         batch.episode_return[...] = self._return
         batch.episode_length[...] = self._length

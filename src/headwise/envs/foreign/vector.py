@@ -90,9 +90,10 @@ class SyncEnvs(SyncVectorEnv):
             if info or asks[slot]:
                 masks |= _told(slot, env, info, asks[slot])
             if terminated is not False or truncated is not False:
-                ends = diagnose.ends(self._where, slot, terminated, truncated)
-                if any(ends):
-                    over[slot] = ends
+                if type(terminated) is not bool or type(truncated) is not bool:
+                    terminated, truncated = diagnose.ends(self._where, slot, terminated, truncated)
+                if terminated or truncated:
+                    over[slot] = terminated, truncated
                     final[slot] = obs, masks.pop(slot, _NOTHING)
                     obs, told = self._begun(slot, env, env.reset())
                     masks |= told
