@@ -3,10 +3,15 @@
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
+from small_agents import small_agent
 
+import headwise as hw
+from headwise.agent.state_check import check_state
 from headwise.algorithms.base import Acted
 from headwise.population import Keys, Stream
 from headwise.training.replay import FRAMES_FROM, Replay
@@ -214,3 +219,56 @@ def test_a_hundred_thousand_stacks_of_84_x_84_x_4_bytes_take_less_than_3_gigabyt
     assert replay.num_bytes * 250 < 3e9
     assert grown * 250 < 3.1e9  # and some pages of everything else
     assert grown > 0.9 * replay.frames.obs.nbytes
+
+
+class Stack(gym.Env):
+    """Pictures of 64 x 64 bytes in episodes of 7 steps, terminated and truncated by turns."""
+
+    observation_space = spaces.Box(0, 255, (64, 64), np.uint8)
+    action_space = spaces.Discrete(2)
+    episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time, self.episodes = 0, self.episodes + 1
+        return self._obs(), {}
+
+    def step(self, action):
+        self.time += 1
+        over, by_turns = self.time == 7, bool(self.episodes % 2)
+        return self._obs(), 1.0, over and by_turns, over and not by_turns, {}
+
+    def _obs(self):
+        return self.np_random.integers(0, 256, (64, 64), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("replay", [100, 400])
+def test_an_agent_is_saved_and_loaded_with_what_it_remembers(replay, tmp_path):
+    agent = small_agent("dqn", Stack, hidden=(8,), replay=replay).learn(240, progress=False)
+    agent.save(tmp_path / "agent.zip")
+    again = hw.Agent.load(tmp_path / "agent.zip", env=Stack)
+    ours, theirs = (one.loop.memory for one in (agent, again))
+    assert ours.frames is not None
+    for tick in range(2):
+        uniform = Keys(range(2)).uniform(Stream.REPLAY, tick, (300, 2))
+        drawn = (one.sample(uniform, GAMMA)._asdict() for one in (ours, theirs))
+        for x, y in zip(*(one.values() for one in drawn), strict=True):
+            assert x is None or np.array_equal(bits(x), bits(y))
+    again.learn(120, progress=False)
+
+
+def test_forged_places_are_refused(tmp_path):
+    agent = small_agent("dqn", Stack, hidden=(8,)).learn(80, progress=False)
+    state = agent.loop.state_dict()
+    check_state(agent.config, (0, 1), agent.face, state)
+    for name, wrong in {
+        "apart": state["memory"]["apart"][:, :, :, :-1],
+        "number": state["memory"]["number"][:, :-1],
+        "newest": state["memory"]["newest"].float(),
+    }.items():
+        forged = state | {"memory": state["memory"] | {name: wrong}}
+        with pytest.raises(hw.CheckpointError, match=name):
+            check_state(agent.config, (0, 1), agent.face, forged)
+    del state["memory"]["apart"]
+    with pytest.raises(hw.CheckpointError, match="apart"):
+        check_state(agent.config, (0, 1), agent.face, state)
