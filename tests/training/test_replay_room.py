@@ -95,15 +95,19 @@ def test_what_is_stored_once_changes_nothing(algo, monkeypatch):
 def test_bytes_that_are_packed_are_learned_from_as_numbers(algo):
     """A picture, and the same bytes as a vector that is divided by 255: the same runs."""
 
-    class Flat(Camera):
+    class Two(Camera):
+        action_space = spaces.MultiDiscrete([2, 3])
+
+    class Flat(Two):
         observation_space = spaces.Box(0, 255, (1024,), np.uint8)
 
         def _obs(self):
             return super()._obs().ravel()
 
     runs = []
-    for env, words in ((Camera, 256), (Flat, 1024)):
-        agent = small_agent(algo, env, hidden=(8,), normalise_obs="auto").learn(160, progress=False)
+    for env, words in ((Two, 256), (Flat, 1024)):
+        settings = {"hidden": (8,), "normalise_obs": "auto", "factorization": "vdn"}
+        agent = small_agent(algo, env, **settings).learn(160, progress=False)
         assert agent.loop.env.obs_spec.size == words
         assert agent.loop.obs.shape[-1] == words
         runs.append(agent)
@@ -112,6 +116,9 @@ def test_bytes_that_are_packed_are_learned_from_as_numbers(algo):
     picture = np.random.default_rng(0).integers(0, 256, (5, 32, 32), dtype=np.uint8)
     shown = picture, picture.reshape(5, 1024)
     ours, theirs = (agent.predict(obs) for agent, obs in zip(runs, shown, strict=True))
+    np.testing.assert_array_equal(ours, theirs)
+    ours, theirs = (agent.importance(obs) for agent, obs in zip(runs, shown, strict=True))
+    assert (ours is None) == (algo != "ppo")
     np.testing.assert_array_equal(ours, theirs)
 
 

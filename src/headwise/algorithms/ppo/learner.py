@@ -284,7 +284,7 @@ class PPOLearner(Learner):
 
     @torch.no_grad()
     def head_shares(self, obs: Tensor) -> Tensor | None:
-        """Shares of the credit (P, B, H) that sum to one, for observations (P, B, F).
+        """Shares of the credit (P, B, H) that sum to one, for observations (P, B, ...).
 
         They are those of the greedy action; None where the critic does not tell heads apart.
         """
@@ -293,7 +293,7 @@ class PPOLearner(Learner):
         columns = {name: x.width for name, x in self.rollout.buffers.items() if "mask" not in name}
         shares = [
             self.estimator.shares(Rows.of(part, columns)).tensor[:, 0].clone()
-            for part in torch.split(obs, self._chunk, dim=-2)
+            for part in torch.split(self.vector(obs), self._chunk, dim=-2)
         ]
         return self.layout.heads_in_order(torch.cat(shares, dim=-2))
 
