@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 from headwise import ConfigError
 from headwise.algorithms.base import ReplayBatch
-from headwise.spaces import ObsPrior, ObsSpec
+from headwise.spaces import ObsCodec, ObsPrior, ObsSpec
 from headwise.training.normalise import Normaliser, chosen
 
 P, E, SIZE = 3, 4, 5
@@ -299,3 +300,36 @@ def test_auto_is_off_where_there_is_nothing_to_do():
     ]  # fmt: skip
     assert chosen(True, nothing) is True
     assert chosen(False, something) is False
+
+
+@pytest.mark.parametrize("prior", [None, "bounds"])
+def test_words_that_are_packed_stay_as_they_are_to_the_bit(prior):
+    space = spaces.Dict(
+        a=spaces.Box(-50, 50, (2,)),
+        b=spaces.Box(0, 255, (3, 3, 3), np.uint8),
+        c=spaces.Box(0, 9, ()),
+    )
+    codec = ObsCodec(space)
+    space.seed(0)
+    samples = [space.sample() for _ in range(60)]
+    for one in samples:
+        one["b"][0] = 255  # no number to float32
+    rows = torch.from_numpy(np.stack([codec.flatten(one) for one in samples])).expand(2, 60, 10)
+    numbers = torch.cat([rows[..., part] for part in codec.spec.numbers], -1)
+    known = None if prior is None else codec.spec.prior
+    ours = Normaliser(2, E, 10, torch.ones(2), prior=known, packed=codec.spec.packed)
+    if known is not None:
+        own = np.r_[0:2, 9:10]
+        known = ObsPrior(*(x[own] for x in vars(known).values()))
+    theirs = Normaliser(2, E, 3, torch.ones(2), prior=known)
+    valid = torch.ones(2, 60, dtype=torch.bool)
+    for tick in (1, 2):
+        ours.take(rows, valid)
+        theirs.take(numbers, valid)
+        ours.advance(tick, None)
+        theirs.advance(tick, None)
+    found = ours.obs(rows)
+    assert torch.equal(found[..., 2:9].view(torch.uint8), rows[..., 2:9].view(torch.uint8))
+    beside = torch.cat([found[..., part] for part in codec.spec.numbers], -1)
+    assert torch.equal(beside, theirs.obs(numbers))
+    assert torch.equal(ours.obs(rows[1:], member=1)[0, :, :2], found[1, :, :2])
