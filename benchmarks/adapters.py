@@ -151,10 +151,12 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
             f"Medians of {rounds} rounds of {seconds:g} s in which all sides take turns, random "
             "actions; a ratio is that of rates, taken within a round (smallest to largest in "
             "brackets). Both step the same environments. Ours decodes the learner's actions, "
-            "checks what comes back and gives a `Step` of leaves; on the right also the float32 "
-            "vectors that the training loop takes, which cost images most.",
+            "checks what comes back and gives a `Step` of leaves; on the right also the rows that "
+            "the training loop takes. Where an episode ends, Gymnasium's spends a step on the "
+            "reset (its default), and ours steps every environment: of CartPoles that act at "
+            "random that is one step in twenty.",
             description(command) + ".",
-            table([*columns, "us with vectors", "its / ours with vectors"], rows),
+            table([*columns, "us with rows", "its / ours with rows"], rows),
         ]
     )
     renew("adapters", text)

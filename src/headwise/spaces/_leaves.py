@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from headwise.checks import all_true
 from headwise.errors import SpaceError
 from headwise.spaces.action import as_array
 from headwise.spaces.prior import ObsPrior
@@ -133,6 +134,8 @@ class Categories(Numbers):
     def __post_init__(self) -> None:
         self._first = np.cumsum(self.counts) - self.counts
         self._rows = np.arange(1)[:, None]
+        lone = len(self.counts) == 1
+        self._numbers = self.starts + np.arange(self.size) if lone else None
         self._too_much = self.counts.astype(np.uint64)
 
     def write(
@@ -142,12 +145,16 @@ class Categories(Numbers):
         where: Callable[[int], str] | None = None,
     ) -> None:
         """Write `(B, elements)` one-hot into `out` `(B, size)`."""
+        if self._numbers is not None:
+            np.equal(values, self._numbers, out=out)
+            if np.count_nonzero(out) == len(out):
+                return
         options = values.astype(np.int64) - self.starts
         good = options.view(np.uint64) < self._too_much  # as which those below 0 are huge
         out[...] = 0.0
         if len(self._rows) != len(out):
             self._rows = np.arange(len(out))[:, None]
-        if good.all():
+        if all_true(good):
             out[self._rows, options + self._first] = 1.0
             return
         wrong = ~good & ((values != absent(values.dtype)) if self.may_be_absent else True)

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
+from headwise.checks import all_true
 from headwise.envs.masks import MASK, Legal, MaskReader
 from headwise.errors import ConfigError, EnvError, SpaceError
 from headwise.spaces import ActionCodec, ObsCodec, ObsSpec, View, ViewKind
@@ -78,6 +79,7 @@ class EnvCodec:
             bool(self.spec.num_choices),
             bool(self.spec.num_ranges),
         )
+        self._whole = self.spec.is_choice if self._has_ranges else True
         choice, low, high = self.spec.is_choice, self.spec.low, self.spec.high
         self._least = np.where(choice, 0.0, -1.0).astype(np.float32)
         self._most = np.where(choice, high, 1.0).astype(np.float32)
@@ -197,13 +199,15 @@ class EnvCodec:
             )
         clean = np.minimum(np.maximum(action, self._least), self._most)
         if self._has_choices:
-            whole = np.rint(clean)
-            clean = np.where(spec.is_choice, whole, clean) if self._has_ranges else whole
-        if not (clean == action).all():
+            np.rint(clean, out=clean, where=self._whole)
+        if not all_true(clean == action):
             self._refuse(action.astype(np.float64))
         if self._has_ranges:
-            reals = (clean.astype(np.float64) + 1.0) * self._half + self._base
-            clean = np.minimum(np.maximum(reals, spec.low), spec.high)
+            clean = clean.astype(np.float64)
+            clean += 1.0
+            clean *= self._half
+            clean += self._base
+            clean = np.minimum(np.maximum(clean, spec.low), spec.high)
         return clean if self._view is None else self._view.to_native(clean)
 
     def _refuse(self, unit: FloatArray) -> None:

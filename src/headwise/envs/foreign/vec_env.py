@@ -212,7 +212,7 @@ class ForeignVecEnv:
         last = to[first : first + 1] if is_one else np.empty((len(slots), to.shape[1]), to.dtype)
 
         def slot(row: int) -> int:
-            return rows.start + int(slots[row])
+            return int(rows.start + slots[row])
 
         self.codec.observations.write(final.obs, last, lambda row: self._where(slot(row)))
         self._refuse_what_is_not_finite(last, slot)
