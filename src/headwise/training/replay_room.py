@@ -30,7 +30,8 @@ def check_room(loop: Loop) -> None:
     if not there or needed <= (there - taken) / 2:
         return
     seeds = f"{members} seeds, " if members > 1 else ""
-    made_of = f"{seeds}replay={kept:,}, observations of {loop.lazy_env.obs_spec.vector_size:,} numbers"
+    numbers = loop.lazy_env.obs_spec.vector_size
+    made_of = f"{seeds}replay={kept:,}, observations of {numbers:,} numbers"
     smaller = f"replay={max(int((there - taken) / 4 / members / each), 1):_}"
     beside = f" beside networks of {_gigabytes(taken)}" if taken > there / 16 else ""
     if needed > there - taken:
