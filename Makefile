@@ -11,7 +11,7 @@ CPP := $(wildcard cpp/*.cpp cpp/*.h cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
 CODE := src tests examples benchmarks tools
 
-.PHONY: demo test check floors lint types docs bench bundle sanitize format stub clean
+.PHONY: demo test check floors lint types docs pictures wheel wheel-test bench bundle sanitize format stub clean
 
 demo: $(VENV)/built
 	$(BIN)/headwise study run demo --out runs/demo
@@ -52,6 +52,21 @@ types: $(VENV)/installed
 
 docs: $(VENV)/built
 	$(BIN)/mkdocs build --strict
+
+# The diagrams of the docs, light and dark. The film of trained agents is `python tools/draw_agents.py`.
+pictures: $(VENV)/installed
+	$(BIN)/python tools/draw_rooms.py
+	$(BIN)/python tools/draw_factorizations.py
+	$(BIN)/python tools/draw_topologies.py
+
+# The sdist and its wheels in dist/; `make wheel PYTHONS="/usr/bin/python3.11 python3.12"` names Pythons.
+# `make wheel-test` tries the one for PYTHON where nothing can be compiled.
+PYTHONS ?=
+wheel: $(VENV)/installed
+	$(BIN)/python tools/wheel.py $(PYTHONS)
+
+wheel-test:
+	$(PYTHON) tools/wheel_test.py
 
 # What can be measured here; `make bench PEERS=peers/bin/python` compares it with others' packages.
 bench: $(VENV)/built
