@@ -52,9 +52,8 @@ class Agent:
         factorization: How the joint action is built from heads, by name or as a dataclass.
         seeds: How many members to train (their seeds are 0, 1, ...), or the seed of each.
         num_envs: Environment slots of each member; None is 16, or what a vector env has.
-        normalise_obs: Bring observations to mean 0 and deviation 1; "auto" begins by their bounds.
         device: Where learners live: "cpu", "cuda"; "auto" measures which is faster.
-        **settings: Settings of any part of a `RunConfig`: `lr`, `view`, `env_settings`, ...
+        **settings: Settings of any part of a `RunConfig`: `lr`, `view`, `normalise_obs`, ...
     """
 
     @shown
