@@ -39,7 +39,7 @@ from headwise.training.sinks.base import Sink
 class Agent:
     """Trains PPO, DQN or SAC with any factorization in any environment, for several seeds at once.
 
-    Example:
+    Examples:
         >>> import headwise as hw
         >>> agent = hw.Agent("ppo", "headwise/HybridShoot-v0", factorization="vdn", seeds=2)
         >>> agent.learn(1000, progress=False).steps >= 1000

@@ -104,7 +104,7 @@ class ActionSpec:
     An action is a *head vector*: one float64 for each head, the option's number for a Choice and
     the value itself for a Range. Arrays of them have shape `(..., num_heads)`.
 
-    Example:
+    Examples:
         >>> spec = ActionSpec.of(gripper=Choice(3), wrist=Range(-1, 1))
         >>> spec.num_heads, spec.cardinalities, spec.joint_size
         (2, (3, 0), None)

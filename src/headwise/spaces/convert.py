@@ -50,7 +50,7 @@ class ActionCodec:
     value is rounded to the nearest integer on the way to the environment. An element of reals whose
     bounds are the same is no head: it is filled in.
 
-    Example:
+    Examples:
         >>> from gymnasium.spaces import Box, Dict, Discrete
         >>> codec = ActionCodec(Dict(grip=Discrete(3), joints=Box(-1, 1, (2,))))
         >>> codec.spec.names

@@ -74,7 +74,7 @@ class ObsCodec:
     picture (a Box of bytes from 0 to 255 with a height, a width and maybe channels) stays bytes,
     four to a word of the vector.
 
-    Example:
+    Examples:
         >>> from gymnasium.spaces import Box, Dict, Discrete
         >>> codec = ObsCodec(Dict(gear=Discrete(3), speed=Box(0, 9, (1,))))
         >>> codec.flatten({"gear": 1, "speed": np.array([4.5])})
