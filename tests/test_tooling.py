@@ -4,6 +4,7 @@ import importlib.metadata
 import itertools
 import json
 import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -23,6 +24,7 @@ CPP = sorted(
     for p in (ROOT / top).rglob("*.[hc]*")
     if p.suffix in {".h", ".cpp"}
 )
+WORKFLOWS = sorted(str(p) for p in (ROOT / ".github/workflows").glob("*.yml"))
 
 
 def run(*command):
@@ -40,6 +42,7 @@ def run(*command):
         ["codespell"],
         ["mypy"],
         ["pre-commit", "validate-config"],
+        ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS],
     ],
     ids=lambda command: " ".join(command[:2]),
 )
@@ -75,6 +78,19 @@ def test_how_the_module_is_compiled(tmp_path, strict):
     if is_gcc and platform.machine() == "x86_64":
         assert [word for word in words if word.startswith("-march")][-1] == "-march=x86-64"
         assert [word for word in words if word.startswith("-mtune")][-1] == "-mtune=generic"
+
+
+def test_workflows_call_targets_that_there_are():
+    makefile = (ROOT / "Makefile").read_text()
+    called = {t for path in WORKFLOWS for t in re.findall(r"make ([\w-]+)", Path(path).read_text())}
+    assert called >= {"test", "docs", "floors", "wheel", "wheel-test", "sanitize"}
+    assert [target for target in called if f"\n{target}:" not in makefile] == []
+
+
+def test_hosted_tests_run_every_python_that_is_promised():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    promised = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    assert f"python: {json.dumps(promised)}" in (ROOT / ".github/workflows/ci.yml").read_text()
 
 
 def test_every_direct_dependency_is_pinned():
