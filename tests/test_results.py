@@ -15,7 +15,7 @@ import pytest
 from headwise.report.claims import Evidence, all_claims, ledger
 from headwise.report.runs import read_store
 from headwise.report.statistics import compare, holm, sample, welch
-from headwise.report.sweep import sweeps_of
+from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.claims import claims_table
 from headwise.report.tables.table import to_csv
 from headwise.studies.entropy_bonus import make

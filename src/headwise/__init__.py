@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from headwise.factorizations.qplex import QPLEX
     from headwise.factorizations.shared import Shared
     from headwise.factorizations.vdn import VDN
-    from headwise.study import Cell, Environment, Study
+    from headwise.study import Cell, Environment, Evaluate, Study
     from headwise.training.callbacks import StopOnReturn
+    from headwise.training.config import RunConfig
     from headwise.training.evaluate import Evaluation
     from headwise.training.report import Report
     from headwise.training.sinks import (
@@ -71,8 +72,9 @@ _LATE = {
     "headwise.factorizations.qplex": ("QPLEX",),
     "headwise.factorizations.shared": ("Shared",),
     "headwise.factorizations.vdn": ("VDN",),
-    "headwise.study": ("Cell", "Environment", "Study"),
+    "headwise.study": ("Cell", "Environment", "Evaluate", "Study"),
     "headwise.training.callbacks": ("StopOnReturn",),
+    "headwise.training.config": ("RunConfig",),
     "headwise.training.evaluate": ("Evaluation",),
     "headwise.training.report": ("Report",),
     "headwise.training.sinks": (
@@ -131,6 +133,7 @@ __all__ = [
     "ConfigError",
     "EnvError",
     "Environment",
+    "Evaluate",
     "Evaluation",
     "ExportError",
     "Factorization",
@@ -145,6 +148,7 @@ __all__ = [
     "Range",
     "Report",
     "RunCallback",
+    "RunConfig",
     "Shared",
     "Sink",
     "SpaceError",

@@ -18,8 +18,8 @@ from headwise.report.sweep import (
     NotMeasuredError,
     SeveralConfigurationsError,
     share_of_budget,
-    sweeps_of,
 )
+from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.claims import machines_table
 from headwise.report.tables.scores import comparison_tables, score_table
 from headwise.study.measures import NUM_POINTS

@@ -16,7 +16,8 @@ from headwise.report.decoupler import decouplers_of, last_third, steps_to
 from headwise.report.figures.decoupler import decoupler_figures
 from headwise.report.runs import read_store
 from headwise.report.statistics import Contrast, sample
-from headwise.report.sweep import NotMeasuredError, sweeps_of
+from headwise.report.sweep import NotMeasuredError
+from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.claims import claims_table
 from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.write import gather

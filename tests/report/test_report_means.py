@@ -11,7 +11,7 @@ from headwise.report.cells import Band
 from headwise.report.figures.curves import curve_figures
 from headwise.report.means import MeanCurve, read_means
 from headwise.report.runs import read_store
-from headwise.report.sweep import sweeps_of
+from headwise.report.sweeps import sweeps_of
 from headwise.report.write import write_report
 from headwise.study.measures import NUM_POINTS
 

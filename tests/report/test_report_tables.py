@@ -11,7 +11,7 @@ from headwise.report.cells import cells_of
 from headwise.report.decoupler import decouplers_of
 from headwise.report.runs import read_store
 from headwise.report.statistics import contrast, paired
-from headwise.report.sweep import sweeps_of
+from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.tables.scores import comparison_tables, score_table
 from headwise.report.tables.table import Table, text_of, to_csv, to_latex

@@ -12,7 +12,7 @@ from headwise.study import Options, Store, conduct
 from headwise.study import conductor as conductor_module
 from headwise.study.executors import inline
 from headwise.study.executors.base import Crashed, Finished, Lost, Stepped, executors
-from headwise.study.train import train_pack
+from headwise.study.train import train_by_turns, train_pack
 
 INLINE = Options(executor="inline")
 
@@ -31,9 +31,9 @@ def trained(monkeypatch):
 
     def recorded(pack, *arguments, **more):
         ids.extend(run.id for run in pack.runs)
-        return train_pack(pack, *arguments, **more)
+        return train_by_turns(pack, *arguments, **more)
 
-    monkeypatch.setattr(inline, "train_pack", recorded)
+    monkeypatch.setattr(inline, "train_by_turns", recorded)
     return ids
 
 
@@ -107,9 +107,9 @@ def crashing(monkeypatch, seed, times=99):
         if any(run.seed == seed for run in pack.runs) and len(crashes) < times:
             crashes.append(pack)
             raise RuntimeError(f"seed {seed} will not do")
-        return train_pack(pack, *arguments, **more)
+        return train_by_turns(pack, *arguments, **more)
 
-    monkeypatch.setattr(inline, "train_pack", train)
+    monkeypatch.setattr(inline, "train_by_turns", train)
     return crashes
 
 
@@ -124,7 +124,7 @@ def test_a_crash_is_a_row_and_not_the_end(tmp_path, monkeypatch, undisturbed):
         if run.seed == 1:
             error = store.error(run.id)
             assert (error["type"], error["message"]) == ("RuntimeError", "seed 1 will not do")
-            assert "train_pack" in error["traceback"]
+            assert "train_by_turns" in error["traceback"]
     assert leftovers(tmp_path) == []
 
     again = crashing(monkeypatch, seed=1)
@@ -239,7 +239,7 @@ def test_an_interrupt_lets_go_of_locks(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inline, "train_pack", interrupted)
+    monkeypatch.setattr(inline, "train_by_turns", interrupted)
     with pytest.raises(KeyboardInterrupt):
         conduct(tiny_study(), tmp_path, INLINE)
     assert leftovers(tmp_path) == []

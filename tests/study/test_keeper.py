@@ -199,9 +199,9 @@ def test_finished_runs_stay_as_they_are_and_that_is_told(tmp_path, monkeypatch):
 
     def recorded(pack, *arguments, **more):
         trained.extend(run.seed for run in pack.runs)
-        return train_pack(pack, *arguments, **more)
+        return train_by_turns(pack, *arguments, **more)
 
-    monkeypatch.setattr(inline, "train_pack", recorded)
+    monkeypatch.setattr(inline, "train_by_turns", recorded)
     heard = Heard()
     summary = conduct(tiny_study(seeds=1), tmp_path, KEEP, heard)
     assert (summary.finished, summary.checkpoints, trained) == (2, 0, [])

@@ -11,7 +11,11 @@ import pytest
 
 from headwise import ENGINE
 from headwise.cli import main
+from headwise.cli import study as study_cli
 from headwise.study import Store
+from headwise.study.live import Live
+from headwise.study.locks import Locks
+from headwise.study.planner import Pack
 
 STUDY = """
 from headwise.study import Study
@@ -93,7 +97,7 @@ def test_what_cannot_be_written_is_one_message_and_leaves_what_was_there(here, c
     [
         ("result.json", ("export", "mine")),
         ("result.json", ("run", "mine", "--dry-run")),
-        ("episodes.parquet", ("export", "mine", "--format", "marl-eval")),
+        ("episodes.parquet", ("archive", "mine")),
         ("config.json", ("export", "mine", "--format", "marl-eval")),
     ],
 )
@@ -307,3 +311,38 @@ def test_mistakes_are_one_message(here, capsys, words, message):
     said = capsys.readouterr().err
     assert message in said
     assert "Traceback" not in said
+
+
+def test_status_watches_until_nobody_works(here, capsys, monkeypatch):
+    assert call("run", "mine", "--executor", "inline", "--only", "vdn") == 0
+    store = Store("runs/mine")
+    left = next(run for run in store.plan() if not store.is_finished(run.id))
+    live, pack = Live(store.folder), Pack((left,))
+    live.stepped(pack, 16, [2.5])
+    with Locks(store.folder) as other:
+        other.take(left.id)
+        monkeypatch.setattr(study_cli.time, "sleep", lambda _: other.release(left.id))
+        capsys.readouterr()
+        assert call("status", "mine", "--watch") == 0
+    said = capsys.readouterr().err
+    assert "return so far" in said
+    assert "2.5" in said
+    assert said.rindex("mean return") > said.index("return so far")
+
+
+def test_runs_says_how_to_go_on(here, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+    assert call("run", "mine", "--executor", "inline", "--only", "vdn") == 0
+    assert call("run", "mine", "--executor", "inline", "--out", "runs/all") == 0
+    for name, file in (("agent", "checkpoint.zip"), ("odd", "study.json")):
+        (here / "runs" / name).mkdir()
+        (here / "runs" / name / file).write_text("{")
+    capsys.readouterr()
+    assert call("runs") == 0
+    told = {
+        line.split()[0]: " ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()
+    }
+    assert told["runs/mine"] == "study 2 of 4 runs headwise study run mine"
+    assert told["runs/all"] == "study 4 of 4 runs done: headwise report runs/all"
+    assert "which is no checkpoint" in told["runs/agent"]
+    assert "is no JSON" in told["runs/odd"]

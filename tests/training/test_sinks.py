@@ -165,12 +165,20 @@ def test_weights_and_biases_gets_a_run_for_each_seed(monkeypatch):
     assert calls[0][1]["group"] == "night"
     assert calls[0][1]["reinit"] == "create_new"
     assert calls[0][1]["mode"] == "offline"
+    assert calls[0][1]["id"] == "night-seed3"
+    assert calls[0][1]["resume"] == "never"  # another run of that name is not written over
     assert calls[2] == ("log", {"rollout/ep_rew_mean": 1.5, "heads/arm[0]/entropy": 0.25}, 100)
     assert calls[-2:] == [("finish",), ("finish",)]
+    calls.clear()
+    more = {"id": "a/1", "group": "g", "config": {"lr": 0.1}, "tags": ("x",)}
+    write(hw.WandbSink("project", "night", **more), 300, start=200)
+    (_, first), *_ = calls
+    assert (first["id"], first["name"], first["resume"]) == ("a-1-seed3", "night-seed3", "allow")
+    assert (first["group"], first["config"], first["tags"]) == ("g", {"lr": 0.1}, ["x"])
 
 
 def test_mlflow_gets_a_run_for_each_seed(monkeypatch):
-    calls = []
+    calls, found = [], {}
 
     class Client:
         def __init__(self, tracking_uri):
@@ -182,9 +190,19 @@ def test_mlflow_gets_a_run_for_each_seed(monkeypatch):
         def create_experiment(self, name):
             return "e1"
 
-        def create_run(self, experiment, run_name):
+        def create_run(self, experiment, run_name, tags):
+            found[tags["headwise.run"]] = run_name
+            calls.append(("run", run_name, tags))
             info = types.SimpleNamespace(run_id=run_name)
             return types.SimpleNamespace(info=info)
+
+        def search_runs(self, experiments, wanted, max_results):
+            name = wanted.split("'")[1]
+            info = types.SimpleNamespace(run_id=found.get(name))
+            return [types.SimpleNamespace(info=info)] if name in found else []
+
+        def log_param(self, run, name, value):
+            calls.append(("param", run, name, value))
 
         def log_batch(self, run, metrics):
             calls.append(("log", run, [m[:2] + m[3:] for m in metrics]))
@@ -196,14 +214,25 @@ def test_mlflow_gets_a_run_for_each_seed(monkeypatch):
         MlflowClient=Client, entities=types.SimpleNamespace(Metric=lambda *args: args)
     )
     monkeypatch.setitem(sys.modules, "mlflow", fake)
-    write(hw.MLflowSink("headwise", "night", tracking_uri="file:x"), 100)
-    assert calls[0] == ("client", "file:x")
-    assert calls[1] == (
+    told = {"tracking_uri": "file:x", "config": {"lr": 0.1}, "tags": {"group": "g"}}
+    write(hw.MLflowSink("headwise", "night", **told), 100)
+    assert calls[:3] == [
+        ("client", "file:x"),
+        ("run", "night-seed3", {"group": "g", "headwise.run": "night-seed3"}),
+        ("param", "night-seed3", "lr", "0.1"),
+    ]
+    assert next(call for call in calls if call[0] == "log") == (
         "log",
         "night-seed3",
         [("rollout/ep_rew_mean", 1.5, 100), ("heads/arm_0_/entropy", 0.25, 100)],
     )
     assert calls[-1] == ("end", "night-seed8")
+    calls.clear()
+    write(hw.MLflowSink("headwise", "night"), 300, start=200)  # resumed: the same runs go on
+    assert not [call for call in calls if call[0] in ("run", "param")]
+    assert calls[-1] == ("end", "night-seed8")
+    write(hw.MLflowSink("headwise", "other"), 300, start=200)  # what there is none of is begun
+    assert ("run", "other-seed3", {"headwise.run": "other-seed3"}) in calls
     assert metric_name("heads/arm[0]/entropy") == "heads/arm_0_/entropy"
 
 

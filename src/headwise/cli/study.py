@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,9 +12,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import tyro
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 
 from headwise.cli.runs import RUNS
+from headwise.cli.standings import runs_table, standing_tables
 from headwise.cli.values import parse_pairs
 from headwise.errors import ConfigError, StoreError
 from headwise.files import write_whole
@@ -32,6 +35,9 @@ from headwise.study.status import standings
 from headwise.study.store import CHECKPOINT, Store
 from headwise.study.study import Study
 from headwise.training.products import products_as
+
+WATCH_SECONDS = 2.0
+"""Between two looks of `study status --watch`."""
 
 
 @dataclass(frozen=True)
@@ -107,26 +113,26 @@ class StatusCommand:
     """A pattern (`*`, `?`) that a run's name or id must contain; several, separated by commas."""
     trace: bool = False
     """Print the tracebacks of failed runs."""
+    watch: bool = False
+    """Go on looking, every few seconds, until nobody is working on it; Ctrl-C stops looking."""
 
     def call(self, console: Console) -> int:
         """Prints tables."""
         store = _store(self.folder)
-        runs = choose(store.plan(), self.only)
-        rows, failures = standings(store, runs)
-        table = Table("environment", "algorithm", title=store.study()["name"])
-        counts = ("finished", "failed", "running", "left")
-        for name in counts:
-            table.add_column(name, justify="right")
-        for row in rows:
-            numbers = (str(getattr(row, name) or "") for name in counts)
-            table.add_row(row.environment, row.algorithm, *numbers)
-        table.add_section()
-        sums = [str(sum(getattr(row, name) for row in rows)) for name in counts]
-        table.add_row("all", "", *sums)
-        console.print(table)
-        finished, kept = (sum(getattr(r, n) for r in rows) for n in ("finished", "checkpoints"))
+        runs, name = choose(store.plan(), self.only), store.study()["name"]
+        found = standings(store, runs)
+        if self.watch:
+            with Live(console=console, auto_refresh=False) as live:
+                while found.running:
+                    live.update(standing_tables(name, found), refresh=True)
+                    time.sleep(WATCH_SECONDS)
+                    found = standings(store, runs)
+        console.print(standing_tables(name, found))
+        kept, finished = (
+            sum(getattr(r, n) for r in found.rows) for n in ("checkpoints", "finished")
+        )
         console.print(f"{kept} of {finished} finished runs have a checkpoint", highlight=False)
-        for failure in failures:
+        for failure in found.failures:
             console.print(
                 f"{failure.run.id} {failure.run.name}\n  {failure.kind}: {failure.message}",
                 markup=False,
@@ -135,6 +141,19 @@ class StatusCommand:
             if self.trace:
                 text = store.error(failure.run.id)["traceback"]
                 console.print(text, markup=False, highlight=False)
+        return 0
+
+
+@dataclass(frozen=True)
+class RunsCommand:
+    """Say what is in ./runs, how far it is, and how to go on with it."""
+
+    folder: tyro.conf.Positional[Path] = RUNS
+    """Where to look."""
+
+    def call(self, console: Console) -> int:
+        """Prints a table."""
+        Console().print(runs_table(self.folder))
         return 0
 
 
@@ -223,6 +242,7 @@ Command: TypeAlias = (
     Annotated[RunCommand, tyro.conf.subcommand("run")]
     | Annotated[ListCommand, tyro.conf.subcommand("list")]
     | Annotated[StatusCommand, tyro.conf.subcommand("status")]
+    | Annotated[RunsCommand, tyro.conf.subcommand("runs")]
     | Annotated[ExportCommand, tyro.conf.subcommand("export")]
     | Annotated[ArchiveCommand, tyro.conf.subcommand("archive")]
     | Annotated[RestoreCommand, tyro.conf.subcommand("restore")]

@@ -60,7 +60,7 @@ class Cell:
 
     @cached_property
     def scores(self) -> Array:
-        """The final return of every run that has one, by seed."""
+        """The score of every run that has one, by seed: of evaluation, or else of training."""
         scores = np.array([run.score for run in self.runs], dtype=np.float64)
         return np.asarray(scores[np.isfinite(scores)])
 
@@ -89,8 +89,23 @@ class Cell:
 
     @cached_property
     def curves(self) -> Array:
-        """The learning curve of every run, (runs, points), over equal shares of the steps."""
+        """The learning curve of every run, (runs, points), over equal shares of the steps.
+
+        It is that of greedy evaluations where there were such.
+        """
+        if self.is_evaluated:
+            return np.stack([run.evaluation_curve() for run in self.runs])
+        return self.training_curves
+
+    @property
+    def training_curves(self) -> Array:
+        """The returns in training of every run, (runs, points), over equal shares of the steps."""
         return np.stack([run.curve() for run in self.runs])
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether its runs were evaluated greedily: all of them were, or none."""
+        return self.runs[0].is_evaluated
 
     def number(self, name: str) -> float:
         """The median over runs of a final number, NaN if none has it."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from headwise.averages import CONFIDENCE
-from headwise.report.cells import Cell, Lost, cells_of, lost_of, read_curves, unlike
+from headwise.report.cells import Cell, Lost, read_curves, unlike
 from headwise.report.names import FACTORIZATIONS, in_order
 from headwise.report.published import Asked, budget
 from headwise.report.statistics import (
@@ -120,15 +120,21 @@ class Sweep:
         return found
 
     @property
+    def is_evaluated(self) -> bool:
+        """Whether its runs are ranked by greedy evaluation: all of them are, or none."""
+        return any(cell.is_evaluated for cell in self.cells)
+
+    @property
     def scale(self) -> str:
         """What the scale of `scaled` is, for captions."""
-        known = "0 is random play, 1 the best policy known"
+        greedy = "of greedy episodes at the end, " if self.is_evaluated else ""
+        known = f"{greedy}0 is random play, 1 the best policy known"
         without = {c.task for c in self.cells if _by_reference(c, np.zeros(1)) is None}
         if not without:
             return known
         range_ = "0 and 1 are the lowest and the highest point of any learning curve on the task"
         if without == set(self.tasks):
-            return f"{range_} here"
+            return f"{greedy}{range_} here"
         return f"{known}; on {', '.join(sorted(without))}, where these are not known, {range_} here"
 
     def scaled(self, cell: Cell, values: Array) -> Array:
@@ -296,31 +302,6 @@ def methods_of(cells: Iterable[Cell]) -> list[Method]:
     found = {(cell.factorization, cell.apart) for cell in cells}
     factors = in_order((f for f, _ in found), FACTORIZATIONS)
     return sorted(found, key=lambda method: (factors.index(method[0]), method[1]))
-
-
-def sweeps_of(
-    study: str,
-    runs: Iterable[Record],
-    timed: Sequence[Record] = (),
-    failed: Sequence[Record] = (),
-) -> list[Sweep]:
-    """The sweeps of a study: one for each set of labels that its runs carry.
-
-    Args:
-        study: Its name.
-        runs: Its runs.
-        timed: Runs that lend their times to the cells.
-        failed: Runs that raised.
-    """
-    variants: dict[str, list[Record]] = {}
-    for run in (every := list(runs)):
-        variants.setdefault(run.variant, []).append(run)
-    found = []
-    for name in sorted(variants):
-        cells = tuple(cells_of(variants[name], timed, failed))
-        lost = lost_of(every, (run for run in failed if run.variant == name))
-        found.append(Sweep(study, name, cells, lost=tuple(lost)))
-    return found
 
 
 def share_of_budget(run: Record) -> float:

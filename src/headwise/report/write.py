@@ -21,7 +21,7 @@ from headwise.report.figures.scores import score_figures
 from headwise.report.means import Means, read_means
 from headwise.report.page import left_out, render_page
 from headwise.report.runs import StudyRuns, pooled, read_store
-from headwise.report.sweep import sweeps_of
+from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.claims import (
     claims_table,
     failures_table,

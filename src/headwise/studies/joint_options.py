@@ -29,6 +29,7 @@ def make(steps: int = 200_000, seeds: int = 5, smoke: bool = False) -> Study:
         steps=steps,
         seeds=seeds,
         settings={"lr": 5e-4, "gamma": 0.98, "hidden": (256, 256)},
+        evaluate=None,
         about="One head for each particle, or one for all of them together?",
     ).change(settings={"rollout": 4096, "minibatch": 128, "epochs": 4, "entropy_coef": 0.05})
     if not smoke:

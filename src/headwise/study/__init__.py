@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from headwise.study.cells import Cell
     from headwise.study.conductor import Options, conduct
     from headwise.study.environment import Environment
+    from headwise.study.evaluation import Evaluate
     from headwise.study.load import load_study
     from headwise.study.run import Run
     from headwise.study.store import Store
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Cell": "cells",
+    "Evaluate": "evaluation",
     "Environment": "environment",
     "Options": "conductor",
     "conduct": "conductor",
@@ -27,7 +29,9 @@ _HOMES = {
     "Study": "study",
 }
 
-__all__ = ["Cell", "Environment", "Options", "Run", "Store", "Study", "conduct", "load_study"]
+__all__ = [
+    "Cell", "Environment", "Evaluate", "Options", "Run", "Store", "Study", "conduct", "load_study",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

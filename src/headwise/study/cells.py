@@ -12,6 +12,7 @@ from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
 from headwise.registry import unknown
 from headwise.study.environment import Environment, as_environment
+from headwise.study.evaluation import Evaluate
 from headwise.study.run import Run
 from headwise.training.config import EnvironmentConfig, Normalization, RunConfig
 
@@ -34,6 +35,8 @@ class Cell:
     """Further labels for the report."""
     normalization: dict[str, Any] = field(default_factory=dict)
     """Settings of `Normalization` that differ from its defaults."""
+    evaluate: Evaluate | None = None
+    """How its runs are evaluated; None ranks them by what they earned in training."""
 
     def __post_init__(self) -> None:
         texts = {str(name): str(value) for name, value in self.labels.items()}
@@ -54,6 +57,7 @@ class Cell:
         view: str | None = None,
         num_envs: int = 16,
         labels: dict[str, str] | None = None,
+        evaluate: Evaluate | None = None,
         **normalization: Any,
     ) -> Cell:
         """A cell from ready configs, such as presets make."""
@@ -68,6 +72,35 @@ class Cell:
             factorization_settings=asdict(factorization),
             labels=labels or {},
             normalization=normalization,
+            evaluate=evaluate,
+        )
+
+    @classmethod
+    def from_config(
+        cls, config: RunConfig, environment: Environment, evaluate: Evaluate | None = None
+    ) -> Cell:
+        """A cell of a whole configuration, whose steps must be known.
+
+        Args:
+            config: What is trained, and how.
+            environment: Its environment, with the label that it has in a study.
+            evaluate: How its runs are evaluated.
+        """
+        if config.total_timesteps is None:
+            raise ConfigError(
+                "a configuration of a study must say its steps",
+                got="total_timesteps=None",
+                fix="Give them: RunConfig.of(..., total_timesteps=100_000).",
+            )
+        return cls.of(
+            environment,
+            config.algorithm,
+            config.factorization,
+            steps=config.total_timesteps,
+            view=config.environment.view,
+            num_envs=config.num_envs,
+            evaluate=evaluate,
+            **vars(config.normalization),
         )
 
     @property
@@ -114,4 +147,4 @@ class Cell:
                     fix="Make a cell for each; they are packed into one population all the same.",
                 )
         labels = {"environment": self.environment.label, **self.labels}
-        return Run.of(config, checked_seed(seed, f"{self.title}: a seed"), labels)
+        return Run.of(config, checked_seed(seed, f"{self.title}: a seed"), labels, self.evaluate)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from headwise import ENGINE
+from headwise import ENGINE, checks
 from headwise.errors import ConfigError, StoreError
 from headwise.study.environment import check_environments
 from headwise.study.executors.base import (
@@ -23,14 +23,18 @@ from headwise.study.executors.base import (
     Stepped,
     executors,
 )
+from headwise.study.extras import Extras, LoggerName, Loggers, Saves, loggers_by_name
 from headwise.study.fingerprint import fingerprint
+from headwise.study.html import html_table
 from headwise.study.imports import imports_of
+from headwise.study.live import Live
 from headwise.study.locks import Locks
 from headwise.study.place import choose_place
 from headwise.study.planner import MAX_MEMBERS, Pack, by_turns, choose, pack_runs
 from headwise.study.progress import StudyProgress
 from headwise.study.result import RunFailure
 from headwise.study.run import Run
+from headwise.study.saved import saved_packs, sweep_saves
 from headwise.study.store import HOW_TO_KEEP, WORKER_LOST, Store
 from headwise.study.study import Study
 from headwise.study.tables import parquet_module
@@ -39,6 +43,8 @@ from headwise.training.products import Products, not_as_asked, products_as, prod
 
 MAX_LOSSES = 3
 """How often a run may lose its worker before it counts as failed, until the study is next run."""
+SAVED = ".saved"
+"""Where packs that are under way are saved, in the study's folder."""
 _POLL = 1.0
 """Seconds between two looks at what other runners are doing."""
 _NO_LOCKS = (
@@ -83,6 +89,12 @@ class Options:
     the work is done twice, and the first result counts."""
     keep_checkpoints: bool = False
     """Keep the trained agent of each run, for `headwise eval`, `headwise play` and `Agent.load`."""
+    checkpoint_every: int | None = None
+    """Environment steps of each run between two saves of what is under way, to go on from there
+    after a kill; without it a run that was under way starts anew."""
+    log: tuple[LoggerName, ...] = ()
+    """Log the numbers of each run while it goes: into the study's folder, below `logs`, or to
+    wandb or mlflow, in a project of the study's name."""
 
 
 @dataclass(frozen=True)
@@ -98,34 +110,62 @@ class Summary:
     checkpoints: int
     """Finished runs that have a checkpoint."""
 
+    def _repr_html_(self) -> str:
+        """Its numbers as a table, in a notebook."""
+        names = ("finished", "failed", "elsewhere", "checkpoints")
+        title = f"{self.finished} of {self.asked} runs are finished"
+        return html_table(title, names, [[getattr(self, name) for name in names]])
+
 
 def conduct(
     study: Study,
     folder: str | Path,
     options: Options | None = None,
     progress: StudyProgress | None = None,
+    *,
+    loggers: Loggers | None = None,
 ) -> Summary:
     """Runs what is not finished yet of a study, and keeps it in a folder.
 
     Killed at any moment, it goes on from there when called again. Several may run at the same time
     on one folder. A run that fails is a row in the store; it does not stop the others.
+
+    Args:
+        study: What is to be done.
+        folder: Where it is kept.
+        options: How.
+        progress: Is told how it goes.
+        loggers: Makes the loggers of each run, instead of `options.log`: a function that worker
+            processes can import, which is handed a `LoggedRun`.
     """
     options = options or Options()
+    checks.optional_steps("checkpoint_every", options.checkpoint_every)
     if options.workers is not None and options.workers < 1:
         raise ConfigError("workers must be at least 1", got=options.workers)
     with products_as(options.products):
-        return _conduct(study, folder, options, progress)
+        return _conduct(study, folder, options, progress, loggers)
 
 
 def _conduct(
-    study: Study, folder: str | Path, options: Options, progress: StudyProgress | None
+    study: Study,
+    folder: str | Path,
+    options: Options,
+    progress: StudyProgress | None,
+    loggers: Loggers | None,
 ) -> Summary:
     store = Store(folder)
+    home, every = Path(folder).resolve(), options.checkpoint_every
+    extras = Extras(
+        study.name,
+        home,
+        loggers or (loggers_by_name(options.log) if options.log else None),
+        None if every is None else Saves(home / SAVED, every),
+    )
     asked = planned_runs(study, store, options)
     parquet_module()  # if it is not there, that is known before a folder is made
     with Locks(store.folder, ignore=options.ignore_locks) as locks:
         store.begin(study.to_json(), locks)
-        return _under_way(study, store, asked, locks, options, progress)
+        return _under_way(study, store, asked, locks, options, progress, extras)
 
 
 def _under_way(
@@ -135,6 +175,7 @@ def _under_way(
     locks: Locks,
     options: Options,
     progress: StudyProgress | None,
+    extras: Extras,
 ) -> Summary:
     place = choose_place(options.executor, options.device, asked, store, options.max_members)
     settings = ExecutorSettings(
@@ -145,6 +186,7 @@ def _under_way(
         options.keep_checkpoints,
         products_now(),
         imports_of(study, asked),
+        extras,
     )
     executor = executors.get(place.executor)(settings)
     with executor, progress or StudyProgress() as shown:
@@ -158,7 +200,9 @@ def _under_way(
             shown.say(f"warning: {_NO_LOCKS.format(store.folder)}")
         else:
             store.sweep(locks.held_elsewhere)
-        return _Conductor(store, locks, executor, options, shown).conduct(asked)
+        again = options.retry_failed
+        sweep_saves(store.folder / SAVED, lambda i: store.is_open(i, retry_failed=again))
+        return _Conductor(store, locks, executor, options, shown, extras.saves).conduct(asked)
 
 
 def planned_runs(study: Study, store: Store, options: Options) -> list[Run]:
@@ -212,8 +256,11 @@ class _Conductor:
         executor: Executor,
         options: Options,
         progress: StudyProgress,
+        saves: Saves | None,
     ) -> None:
         self.store = store
+        self.saves = saves
+        self.live = Live(store.folder)
         self.locks = locks
         self.executor = executor
         self.options = options
@@ -229,8 +276,11 @@ class _Conductor:
         if self.options.keep_checkpoints and (missed := without_checkpoint(self.store, asked)):
             self.progress.say(missed)
         while left := [run for run in asked if self._is_open(run)]:
-            packs = pack_runs(left, self.options.max_members, self.executor.num_workers)
-            self.queue.extend(by_turns(packs))
+            saved = [] if self.saves is None else saved_packs(self.saves.folder, left)
+            begun = {run.id for pack in saved for run in pack.runs}
+            rest = [run for run in left if run.id not in begun]
+            packs = pack_runs(rest, self.options.max_members, self.executor.num_workers)
+            self.queue.extend([*saved, *by_turns(packs)])
             worked = False
             for event in self.executor.run(self._next):
                 worked = True
@@ -271,8 +321,11 @@ class _Conductor:
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Stepped):
-            self.progress.stepped(event.pack, event.steps)
-        elif isinstance(event, Finished):
+            self.progress.stepped(event.pack, event.steps, event.returns)
+            self.live.stepped(event.pack, event.steps, event.returns)
+            return
+        self.live.gone(event.pack)
+        if isinstance(event, Finished):
             for result in event.results:
                 self.store.put(result)
                 self.locks.release(result.run.id)
@@ -281,6 +334,9 @@ class _Conductor:
             self._crashed(event)
         else:
             self._lost(event)
+            return
+        if self.saves is not None:
+            self.saves.forget(event.pack.runs)
 
     def _crashed(self, event: Crashed) -> None:
         self.progress.dropped(event.pack)
@@ -294,6 +350,10 @@ class _Conductor:
         runs = event.pack.runs
         for run in runs:
             self.losses[run.id] = self.losses.get(run.id, 0) + 1
+        first = all(self.losses[run.id] == 1 for run in runs)
+        if first and self.saves is not None and self.saves.path(runs).is_file():
+            self.queue.appendleft(event.pack)  # from where it was saved
+            return
         if len(runs) == 1 and self.losses[runs[0].id] >= MAX_LOSSES:
             self._give_up(runs[0], WORKER_LOST, event.reason, "")
             return

@@ -19,13 +19,14 @@ def marl_eval_json(store: Store) -> str:
 
     environment, task (label and view), algorithm (with factorization and labels), seed, step. The
     steps are the points of the learning curve: marl-eval wants equally many of all runs. A run
-    without a curve is left out.
+    without a curve is left out. Returns are those of greedy evaluations where there are such.
     """
     data: dict[str, Any] = {}
     for run in store.plan():
         if not store.is_finished(run.id):
             continue
-        curve = store.curve(run.id)
+        record = store.record(run.id)
+        curve = record.evaluation_curve() if record.is_evaluated else record.curve()
         if np.isnan(curve).any():
             continue
         algorithm = (
@@ -35,7 +36,7 @@ def marl_eval_json(store: Store) -> str:
             f"step_{k}": {"step_count": round(run.steps * k / len(curve)), RETURN: [value]}
             for k, value in enumerate(curve.tolist(), 1)
         }
-        entry["absolute_metrics"] = {RETURN: [store.result(run.id)["final_return"]]}
+        entry["absolute_metrics"] = {RETURN: [record.score]}
         algorithm[f"seed_{run.seed}"] = entry
     return json.dumps(data, indent=1) + "\n"
 
@@ -53,11 +54,17 @@ def results_csv(store: Store) -> str:
                 **{name: getattr(run, name) for name in what},
                 **{f"label_{name}": value for name, value in sorted(run.labels.items())},
                 "state": state,
-                **({"engine": store.engine(run.id), **store.result(run.id)} if finished else {}),
+                **({"engine": store.engine(run.id), **_numbers(store, run)} if finished else {}),
             }
         )
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return csv_text([columns, *([row.get(name) for name in columns] for row in rows)])
+
+
+def _numbers(store: Store, run: Run) -> dict[str, Any]:
+    """Its scalars, without lists of them."""
+    found = store.result(run.id).items()
+    return {name: value for name, value in found if not isinstance(value, list | dict)}
 
 
 def _task(run: Run) -> str:

@@ -60,8 +60,8 @@ class StudyProgress:
         """A pack has gone to a worker."""
         self._under_way[pack.id] = 0
 
-    def stepped(self, pack: Pack, steps: int) -> None:
-        """A pack's members have taken that many steps."""
+    def stepped(self, pack: Pack, steps: int, returns: Sequence[float] = ()) -> None:
+        """A pack's members have taken that many steps, and earn so much in their last episodes."""
         self._under_way[pack.id] = steps * len(pack.runs)
         self.show()
 

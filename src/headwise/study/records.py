@@ -20,7 +20,7 @@ from headwise.errors import ConfigError, HeadwiseError, StoreError
 from headwise.files import parse_json
 from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.result import FIRST_ENGINE, engine_of
-from headwise.study.run import Run
+from headwise.study.run import EVALUATE, Run
 from headwise.study.tables import UNREADABLE, read_table
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 AS_IT_IS = "as it is"
 """The view of environments that are not ours: nothing in the store says what their actions are."""
 _READ_AS_NUMBERS = (
-    "final_", "auc", "steps_to_", "num_parameters", "act_", "update_ms", "wall_s",
+    "final_", "eval_", "auc", "steps_to_", "num_parameters", "act_", "update_ms", "wall_s",
 )  # fmt: skip
 """How the final numbers begin that a report reads; others may be lists."""
 _PRODUCTS = {"highest": "float32", "high": "tf32", "medium": "bf16"}
@@ -133,9 +133,17 @@ class Record:
     # --- what came of it ------------------------------------------------------------------------
 
     @property
+    def is_evaluated(self) -> bool:
+        """Whether it is evaluated greedily, and so is ranked by that."""
+        return EVALUATE in self.config
+
+    @property
     def score(self) -> float:
-        """The mean return of its last episodes; NaN if no episode ended."""
-        return self.number("final_return")
+        """The mean return of greedy episodes at its end, or else of its last episodes in training.
+
+        NaN if no episode ended.
+        """
+        return self.number("eval_return" if self.is_evaluated else "final_return")
 
     def number(self, name: str) -> float:
         """A final number, NaN where it is missing."""
@@ -165,6 +173,27 @@ class Record:
         if curve.shape != (NUM_POINTS,):
             raise self._unreadable("curve.json", f"not {NUM_POINTS} numbers")
         return curve
+
+    def evaluations(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The step of each greedy evaluation, and its mean return; empty if there was none."""
+        said = self.result.get("evaluations") or {"step": [], "return": []}
+        try:
+            steps = np.array(said["step"], dtype=np.int64)
+            returns = np.array(said["return"], dtype=np.float64)
+            if steps.ndim != 1 or steps.shape != returns.shape:
+                raise ValueError("not a return for each step")
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
+            raise self._unreadable("result.json", error) from error
+        return steps, returns
+
+    def evaluation_curve(self) -> NDArray[np.float64]:
+        """The same at the end of each fiftieth of the steps, flat before the first; or NaN."""
+        steps, returns = self.evaluations()
+        known = np.isfinite(returns)
+        if not known.any():
+            return np.full(NUM_POINTS, np.nan)
+        ends = np.linspace(self.steps / NUM_POINTS, self.steps, NUM_POINTS)
+        return np.interp(ends, steps[known], returns[known])
 
     def metric(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The steps and values of a metric, empty if it was not logged."""
@@ -252,6 +281,7 @@ class Record:
                 if not isinstance(value, list | dict) or name.startswith(_READ_AS_NUMBERS):
                     self.number(name)
             self.curve()
+            self.evaluations()
             self.metric("")
         except (*UNREADABLE, TypeError) as error:
             raise error if isinstance(error, StoreError) else self._unreadable("", error) from error

@@ -11,9 +11,12 @@ from headwise.added import canonical_json, id_of
 from headwise.errors import ConfigError
 
 if TYPE_CHECKING:
+    from headwise.study.evaluation import Evaluate
     from headwise.training.config import RunConfig
 
 _NOT_DETERMINING = ("labels",)
+EVALUATE = "evaluate"
+"""Where a configuration says how the run is evaluated; that of one that is not does not have it."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,21 @@ class Run:
     """What the report calls it; no part of its identity."""
     more: dict[str, Any] = field(default_factory=dict)
     """Settings of the environment and its normalization that later versions added, by name, where
-    they are not as before."""
+    they are not as before; and how it is evaluated, if it is."""
 
     @classmethod
-    def of(cls, config: RunConfig, seed: int, labels: dict[str, str]) -> Run:
-        """The run of a configuration with a seed."""
+    def of(
+        cls,
+        config: RunConfig,
+        seed: int,
+        labels: dict[str, str],
+        evaluate: Evaluate | None = None,
+    ) -> Run:
+        """The run of a configuration with a seed, and how it is evaluated if it is."""
         said = config.determining()
         own = {name: said.pop(name) for name in _NAMES if name in said}
-        return cls(**own, seed=seed, labels=labels, more=said)
+        more = said if evaluate is None else {**said, EVALUATE: evaluate.to_json()}
+        return cls(**own, seed=seed, labels=labels, more=more)
 
     @cached_property
     def id(self) -> str:

@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from headwise.errors import ConfigError
 from headwise.registry import unknown
 from headwise.study.cells import Cell
 from headwise.study.environment import Environment, as_environment
+from headwise.study.evaluation import Evaluate
+from headwise.study.grid import cells_of_grid
+from headwise.study.html import html_table
 from headwise.study.names import LAYOUT, STUDY_NAMES, is_study_name
 from headwise.study.run import Run
-from headwise.training.config import Normalization
+from headwise.training.config import Normalization, RunConfig
 
+EVALUATED = Evaluate()
+"""How the runs of a grid are evaluated unless told otherwise."""
 _CONDITIONS = ("environment", "view", "algorithm", "factorization")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Study:
     """A plan of runs, and what is asked of them.
 
-    `Study.grid` makes the product of environments, views, algorithms and factorizations;
-    `without` takes cells out, `change` gives some of them other settings, `adding` puts single
-    ones in. Each returns a new study.
+    Example:
+        >>> import headwise as hw
+        >>> base = hw.RunConfig.of("ppo", "HybridShoot", total_timesteps=10_000)
+        >>> study = hw.Study("mine", base=base, grid={"factorization": ["shared", "vdn"]}, seeds=3)
+        >>> len(study.runs())
+        6
+
+    `without` takes cells out, `change` gives some of them other settings, `adding` puts single ones
+    in. Each returns a new study.
+
+    Args:
+        name: Names its folder.
+        cells: Ready cells, beside those of the grid.
+        seeds: So many from 0 on, or these.
+        thresholds: Returns of interest.
+        about: What is asked.
+        file: The file it was loaded from.
+        base: What all cells of the grid have in common.
+        grid: For each of "env", "view", "algorithm", "factorization", or a setting of any part, the
+            values to try: all combinations are cells.
+        evaluate: How the runs of the grid are evaluated; None ranks them by training returns.
     """
 
     name: str
@@ -39,13 +62,34 @@ class Study:
     file: Path | None = field(default=None, compare=False)
     """The file it was loaded from. Worker processes run it too, if it registers what they need."""
 
-    def __post_init__(self) -> None:
-        if not is_study_name(self.name):
+    def __init__(
+        self,
+        name: str,
+        cells: Sequence[Cell] = (),
+        seeds: int | Sequence[int] = 5,
+        thresholds: Sequence[float] = (),
+        about: str = "",
+        file: Path | None = None,
+        *,
+        base: RunConfig | None = None,
+        grid: Mapping[str, Sequence[Any]] | None = None,
+        evaluate: Evaluate | None = EVALUATED,
+    ) -> None:
+        if not is_study_name(name):
             raise ConfigError(
-                "a study needs a name that can be a folder's",
-                got=repr(self.name),
-                allowed=STUDY_NAMES,
+                "a study needs a name that can be a folder's", got=repr(name), allowed=STUDY_NAMES
             )
+        if base is not None:
+            cells = (*cells, *cells_of_grid(base, grid or {}, evaluate))
+        elif grid is not None:
+            raise ConfigError(
+                "a grid needs a base, which says what its cells have in common",
+                got="grid without base",
+                fix='Give one: base=RunConfig.of("ppo", "CartPole-v1", total_timesteps=50_000).',
+            )
+        values = (name, tuple(cells), as_seeds(seeds), tuple(thresholds), about, file)
+        for one, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, one.name, value)
 
     @classmethod
     def grid(
@@ -61,11 +105,14 @@ class Study:
         num_envs: int = 16,
         settings: dict[str, Any] | None = None,
         about: str = "",
+        evaluate: Evaluate | None = EVALUATED,
         **normalization: Any,
     ) -> Study:
         """The product of everything; `settings` hold for all algorithms, so all must know them.
 
-        What is normalised (`normalise_obs=True`) is said as to an `Agent`.
+        What is normalised (`normalise_obs=True`) is said as to an `Agent`. With `evaluate=None`
+        runs are ranked by what they earned in training, and have the ids of runs before there was
+        evaluation.
         """
         cells = tuple(
             Cell(
@@ -77,6 +124,7 @@ class Study:
                 num_envs,
                 dict(settings or {}),
                 normalization=normalization,
+                evaluate=evaluate,
             )
             for env, view, algorithm, kind in itertools.product(
                 environments, views, algorithms, factorizations
@@ -102,6 +150,7 @@ class Study:
         steps: int | None = None,
         num_envs: int | None = None,
         labels: dict[str, str] | None = None,
+        evaluate: Evaluate | Literal["as it is"] | None = "as it is",
         **where: Any,
     ) -> Study:
         """The study with the cells that meet all conditions (see `without`) changed.
@@ -115,6 +164,8 @@ class Study:
         matches = self._matcher(where)
         single = {"steps": steps, "num_envs": num_envs}
         said: dict[str, Any] = {name: value for name, value in single.items() if value is not None}
+        if evaluate != "as it is":
+            said["evaluate"] = evaluate
 
         def changed(cell: Cell) -> Cell:
             env = cell.environment
@@ -160,6 +211,23 @@ class Study:
                     fix="Labels alone do not make another run; change a setting, or drop one.",
                 )
         return runs
+
+    def _repr_html_(self) -> str:
+        """Its cells as a table, in a notebook."""
+        columns = ("environment", "view", "algorithm", "factorization", "labels", "steps")
+        rows = [
+            (
+                cell.environment.label,
+                cell.view or "as it is",
+                cell.algorithm,
+                cell.factorization,
+                ", ".join(f"{name}={value}" for name, value in cell.labels.items()),
+                f"{cell.steps:,}",
+            )
+            for cell in self.cells
+        ]
+        title = f"{self.name}: {len(self.cells)} cells of {len(self.seeds)} seeds"
+        return html_table(title, columns, rows, self.about)
 
     def to_json(self) -> dict[str, Any]:
         """What `study.json` holds."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+import uuid
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,20 +15,24 @@ from numpy.typing import NDArray
 
 from headwise.study.clocked import Clocked
 from headwise.study.environment import make_env
+from headwise.study.evaluation import Evaluator, evaluation_of
+from headwise.study.extras import NOTHING, Extras, Told
 from headwise.study.fingerprint import fingerprint
 from headwise.study.flops import act_flops
 from headwise.study.keeper import Keeper
 from headwise.study.measures import measures
 from headwise.study.planner import Pack
 from headwise.study.result import EpisodeTable, MetricTable, RunResult
+from headwise.study.saved import Before, Saver
 from headwise.training.build import make_loop
 from headwise.training.loop import Loop
-from headwise.training.report import metric_columns
+from headwise.training.report import make_report, metric_columns
 from headwise.training.threads import training_threads
 from headwise.training.turns import Question
 
 POINTS = 200
 """How often metrics are kept over a run, at most."""
+OnSteps: TypeAlias = Callable[[int, list[float]], None]
 
 
 def make_pack_loop(pack: Pack, device: str = "cpu", env_threads: int | None = 1) -> Loop:
@@ -42,12 +47,15 @@ def train_pack(
     pack: Pack,
     thresholds: tuple[float, ...] = (),
     device: str = "cpu",
-    on_steps: Callable[[int], None] | None = None,
+    on_steps: OnSteps | None = None,
     *,
     keep_checkpoints: bool = False,
+    extras: Extras = NOTHING,
 ) -> list[RunResult]:
     """Trains all runs of a pack in one population; arguments are those of `train_by_turns`."""
-    turns = train_by_turns(pack, thresholds, device, on_steps, keep_checkpoints=keep_checkpoints)
+    turns = train_by_turns(
+        pack, thresholds, device, on_steps, keep_checkpoints=keep_checkpoints, extras=extras
+    )
     while True:
         try:
             next(turns)
@@ -60,9 +68,10 @@ def train_by_turns(
     pack: Pack,
     thresholds: tuple[float, ...] = (),
     device: str = "cpu",
-    on_steps: Callable[[int], None] | None = None,
+    on_steps: OnSteps | None = None,
     *,
     keep_checkpoints: bool = False,
+    extras: Extras = NOTHING,
     aside: Executor | None = None,
 ) -> Generator[Question, None, list[RunResult]]:
     """Trains all runs of a pack in one population, pausing whenever it would wait.
@@ -71,8 +80,10 @@ def train_by_turns(
         pack: The runs.
         thresholds: Returns for `steps_to_X`.
         device: Where the learner lives.
-        on_steps: Called now and then with the environment steps that each member has taken.
+        on_steps: Called now and then with the environment steps that each member has taken, and
+            the mean return of the last episodes of each.
         keep_checkpoints: Whether results come with a checkpoint of the trained agent.
+        extras: What else is wanted.
         aside: Threads for a slow environment.
     """
     start = time.perf_counter()
@@ -80,26 +91,59 @@ def train_by_turns(
     clocked = Clocked(loop.algorithm)
     loop.algorithm = clocked
     log = _Log(len(pack.runs))
+    how = evaluation_of(pack.runs[0])
+    evaluator = None if how is None else Evaluator(how, pack.runs[0], POINTS)
+    saver = None if extras.saves is None else Saver(extras.saves, pack)
+    told: Told | None = None
     try:
         # Before the training, so that what cannot be kept is told at once and not at the end.
         keeper = Keeper(pack, loop.env) if keep_checkpoints else None
-        for part in range(1, POINTS + 1):
+        before = Before(0, 0.0, uuid.uuid4().hex[:8], {}, None)
+        if saver is not None and (saved := saver.resume(loop)) is not None:
+            before = saved
+            log.load(saved.said["log"], saved.rows)
+            if evaluator is not None:
+                evaluator.found = [(step, *found) for step, *found in saved.said["evaluations"]]
+        start -= before.seconds
+        if extras.loggers is not None:
+            told = Told(pack.runs, extras, before.attempt)
+            told.open(loop.env_steps)
+        began, at = time.perf_counter(), loop.env_steps
+        for part in range(before.part + 1, POINTS + 1):
             with training_threads(len(pack.runs), loop.keys.device):
                 yield from loop.turns(math.ceil(pack.steps * part / POINTS), aside)
+                if evaluator is not None:
+                    evaluator.after(part, loop)
             log.take(loop)
             if on_steps is not None:
-                on_steps(min(loop.env_steps, pack.steps))
+                returns = loop.episodes.recent_return(len(pack.runs))
+                on_steps(min(loop.env_steps, pack.steps), returns.tolist())
+            if told is not None:
+                rate = (loop.env_steps - at) / max(time.perf_counter() - began, 1e-9)
+                scores = {} if evaluator is None else evaluator.values(loop.env_steps)
+                told.write(make_report(loop, pack.steps, rate * len(pack.runs), scores))
+            if saver is not None and part < POINTS and saver.is_due(loop.env_steps):
+                if told is not None:
+                    told.flush()
+                said = {"log": log.said(), "evaluations": evaluator.found if evaluator else []}
+                spent = time.perf_counter() - start
+                saver.save(loop, Before(part, spent, before.attempt, said, log.rows))
         wall = (time.perf_counter() - start) / len(pack.runs)
         costs = {**_costs(loop, clocked, len(pack.runs), device), "wall_s": wall}
         checkpoints = [None] * len(pack.runs) if keeper is None else keeper.checkpoints(loop)
     finally:
         loop.env.close()
+        if evaluator is not None:
+            evaluator.close()
+        if told is not None:
+            told.close()
     made = {**_made(pack, device), "wall_s": wall}
     results = []
     for member, run in enumerate(pack.runs):
         episodes, returns = _episodes_of(loop, member)
         scalars = {
-            **measures(episodes.step, returns, thresholds), **costs, **log.divergence_of(member)
+            **measures(episodes.step, returns, thresholds), **costs, **log.divergence_of(member),
+            **({} if evaluator is None else evaluator.scalars_of(member)),
         }  # fmt: skip
         metrics = log.metrics_of(member)
         results.append(RunResult(run, episodes, metrics, scalars, made, checkpoints[member]))
@@ -165,10 +209,26 @@ class _Log:
             self._names.append(name)
             self._rows.append(values.astype(np.float32))
 
+    @property
+    def rows(self) -> NDArray[np.float32]:
+        """All values, (rows, members)."""
+        return np.stack(self._rows) if self._rows else np.empty((0, self._num_members), np.float32)
+
+    def said(self) -> dict[str, Any]:
+        """All else, as plain data."""
+        diverged = list(self._diverged_at.items())
+        told = {"updates": self._updates, "steps": self._steps, "names": self._names}
+        return {**told, "diverged": diverged}
+
+    def load(self, said: dict[str, Any], rows: NDArray[np.float32]) -> None:
+        """Goes back to what was kept before."""
+        self._updates, self._steps, self._names = said["updates"], said["steps"], said["names"]
+        self._rows, self._diverged_at = list(rows), dict(said["diverged"])
+
     def metrics_of(self, member: int) -> MetricTable:
         """The table of one member."""
-        rows = np.stack(self._rows) if self._rows else np.empty((0, self._num_members), np.float32)
-        return MetricTable(np.array(self._steps, dtype=np.int64), self._names, rows[:, member])
+        steps = np.array(self._steps, dtype=np.int64)
+        return MetricTable(steps, self._names, self.rows[:, member])
 
     def divergence_of(self, member: int) -> dict[str, Any]:
         """Whether a member has diverged, and about when."""

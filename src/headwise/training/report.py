@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -34,6 +34,17 @@ class Report:
     """Which members have not diverged, (P,)."""
     last_returns: tuple[FloatArray, ...] = ()
     """The returns of each member's last episodes, (n,) with n up to 1000, the latest last."""
+
+    def member(self, member: int) -> Report:
+        """The report of one member alone."""
+        mine = slice(member, member + 1)
+        return replace(
+            self,
+            seeds=self.seeds[mine],
+            values={name: values[mine] for name, values in self.values.items()},
+            alive=self.alive[mine],
+            last_returns=self.last_returns[mine],
+        )
 
     @property
     def returns(self) -> FloatArray:

@@ -199,6 +199,7 @@ def _environment(sweep: Sweep, cells: Sequence[Cell], lent: Mapping[str, MeanCur
         x = np.unique(np.concatenate([grid(cell.steps) for cell in mine]))
         series = [_until_its_end(cell, x, dash, lent.get(cell.name))
                   for cell, dash in zip(mine, _dashes(methods), strict=True)]  # fmt: skip
+        series += [_in_training(cell, x) for cell in mine if cell.is_evaluated]
         panels.append(
             Lines(
                 algorithm_name(a),
@@ -214,10 +215,17 @@ def _environment(sweep: Sweep, cells: Sequence[Cell], lent: Mapping[str, MeanCur
         _name(sweep, "environment", task, view),
         SECTION,
         titled(f"{task}, {actions_name(view)}", sweep),
-        "Mean return of the episodes that ended in each fiftieth of the run; a line ends where its "
+        f"{_what_is_drawn(cells)}; a line ends where its "
         f"runs end. {BAND}" + steps_note(cells) + _lent_note(cells, lent),
         tuple(panels),
     )
+
+
+def _what_is_drawn(cells: Sequence[Cell]) -> str:
+    training = "ean return of the episodes that ended in each fiftieth of the run"
+    if not any(cell.is_evaluated for cell in cells):
+        return f"M{training}"
+    return f"Mean return of greedy evaluations; dotted, the m{training}, while it explores"
 
 
 def _lent_note(cells: Sequence[Cell], lent: Mapping[str, MeanCurve]) -> str:
@@ -236,13 +244,27 @@ def _until_its_end(cell: Cell, x: Array, dash: str, lent: MeanCurve | None) -> S
     label = _label((cell.factorization, cell.apart))
     if lent is not None:
         dash, label = "dot", f"{label} (mean of {found.num_runs})"
+    return line(cell.factorization, label, _at(found, own, x), dash)
+
+
+def _in_training(cell: Cell, x: Array) -> Series:
+    """The returns in training of a cell whose line is that of its evaluations; without a band."""
+    found = band([cell.training_curves])
+    nothing = np.full_like(found.mean, np.nan)
+    bare = _at(Band(found.mean, nothing, nothing, found.num_runs), grid(cell.steps), x)
+    label = f"{_label((cell.factorization, cell.apart))} (training)"
+    return line(cell.factorization, label, bare, "dot")
+
+
+def _at(found: Band, own: Array, x: Array) -> Band:
+    """A band at given steps, nothing beyond its own."""
     if x.size > own.size:
         mean, low, high = (
             np.interp(x, own, values, left=np.nan, right=np.nan)
             for values in (found.mean, found.low, found.high)
         )
         found = Band(mean, low, high, found.num_runs)
-    return line(cell.factorization, label, found, dash)
+    return found
 
 
 def _references(cell: Cell) -> tuple[tuple[str, float], ...]:

@@ -58,13 +58,23 @@ def score_table(study: str, cells: Sequence[Cell], lost: Sequence[Lost] = ()) ->
         slug("scores", study),
         "Tables",
         f"Final returns of {study}",
-        "The return of a run is the mean of its last 100 episodes. Low and high: Student's 95 % "
+        f"The return of a run is {_what_is_ranked(cells)}. Low and high: Student's 95 % "
         "interval of the mean over seeds; a single seed has none. No score: runs that failed, or "
         "in which no episode ended. Diverged: runs whose parameters stopped being finite.",
         tuple(columns),
         tuple(rows),
         tuple(tags),
     )
+
+
+def _what_is_ranked(cells: Sequence[Cell]) -> str:
+    """What the return of a run is, in words."""
+    training = "the mean of its last 100 episodes"
+    evaluated = "the mean of greedy episodes at its end"
+    kinds = {cell.is_evaluated for cell in cells}
+    if kinds == {True}:
+        return evaluated
+    return f"{evaluated}; of one that was not evaluated, {training}" if True in kinds else training
 
 
 def comparison_tables(sweep: Sweep) -> Iterator[Table]:

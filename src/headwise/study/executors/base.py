@@ -7,11 +7,12 @@ kind (a batch system, say) is one more file with this protocol.
 from __future__ import annotations
 
 import traceback as tracebacks
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from headwise.registry import Registry
+from headwise.study.extras import NOTHING, Extras
 from headwise.study.planner import Pack
 from headwise.study.result import RunResult
 from headwise.training.products import Products
@@ -24,6 +25,8 @@ class Stepped:
     pack: Pack
     steps: int
     """Environment steps that each member has taken."""
+    returns: Sequence[float] = ()
+    """The mean return of each member's last episodes, NaN before the first; none if not known."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class ExecutorSettings:
     """What products are rounded to; workers that are processes of their own must be told."""
     imports: tuple[str, ...] = ()
     """What such workers must load before they train; see `headwise.study.imports`."""
+    extras: Extras = NOTHING
+    """What is wanted beside results."""
 
 
 class Executor(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from headwise.study.executors.base import (
@@ -10,9 +11,11 @@ from headwise.study.executors.base import (
     ExecutorSettings,
     Finished,
     Source,
+    Stepped,
     executors,
 )
-from headwise.study.train import train_pack
+from headwise.study.planner import Pack
+from headwise.study.train import train_by_turns
 
 
 @executors.register("inline")
@@ -33,13 +36,25 @@ class InlineExecutor:
         """Trains one pack after the other."""
         while (pack := source()) is not None:
             try:
-                results = train_pack(
-                    pack,
-                    self.settings.thresholds,
-                    self.settings.device,
-                    keep_checkpoints=self.settings.keep_checkpoints,
-                )
+                yield from self._train(pack)
             except Exception as error:  # whatever it is, it is that run's, not the study's
                 yield Crashed.by(pack, error)
-            else:
-                yield Finished(pack, results)
+
+    def _train(self, pack: Pack) -> Iterator[Event]:
+        news: deque[Event] = deque()
+        turns = train_by_turns(
+            pack,
+            self.settings.thresholds,
+            self.settings.device,
+            on_steps=lambda *found: news.append(Stepped(pack, *found)),
+            keep_checkpoints=self.settings.keep_checkpoints,
+            extras=self.settings.extras,
+        )
+        while True:
+            try:
+                next(turns)
+            except StopIteration as end:
+                yield Finished(pack, end.value)
+                return
+            while news:
+                yield news.popleft()

@@ -116,7 +116,7 @@ class _Worker:
             self.pack = None
             return Lost(pack, f"a worker process ended with exit code {self.process.exitcode}")
         if kind == "steps":
-            return Stepped(pack, what)
+            return Stepped(pack, *what)
         self.pack = None
         if kind == "results":
             return Finished(pack, what)
@@ -150,11 +150,11 @@ def _work(connection: Connection, settings: ExecutorSettings) -> None:
             return
         told = time.monotonic()
 
-        def tell(steps: int) -> None:
+        def tell(steps: int, returns: list[float]) -> None:
             nonlocal told
             if time.monotonic() - told >= _NEWS_EVERY:
                 told = time.monotonic()
-                connection.send(("steps", steps))
+                connection.send(("steps", (steps, returns)))
 
         answer: tuple[str, Any]
         try:
@@ -165,6 +165,7 @@ def _work(connection: Connection, settings: ExecutorSettings) -> None:
                 "cpu",
                 tell,
                 keep_checkpoints=settings.keep_checkpoints,
+                extras=settings.extras,
             )
             answer = ("results", results)
         except Exception as error:  # whatever it is, it is that run's, not the study's

@@ -33,6 +33,13 @@ class RayExecutor:
     def __init__(self, settings: ExecutorSettings) -> None:
         self.settings = settings
         self._ray = _import_ray()
+        if settings.extras.saves is not None:
+            raise ConfigError(
+                "Ray's workers may have no disk in common, so they cannot save what is under way",
+                got="checkpoint_every with the executor ray",
+                fix="Leave it out, or start runners with the executor `inline` as jobs of the "
+                "cluster, all on one folder.",
+            )
         check_imports(settings.imports)
         self._began = False
         self._task: Any = None
@@ -143,6 +150,7 @@ def _train(pack: Pack, settings: ExecutorSettings) -> Event:
             settings.thresholds,
             settings.device,
             keep_checkpoints=settings.keep_checkpoints,
+            extras=settings.extras,
         )
         return Finished(pack, results)
     except Exception as error:  # whatever it is, it is that run's, not the study's

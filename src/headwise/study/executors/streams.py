@@ -93,8 +93,9 @@ class StreamsExecutor:
             pack,
             self.settings.thresholds,
             self.settings.device,
-            on_steps=lambda steps: self._events.append(Stepped(pack, steps)),
+            on_steps=lambda *news: self._events.append(Stepped(pack, *news)),
             keep_checkpoints=self.settings.keep_checkpoints,
+            extras=self.settings.extras,
             aside=self._aside,
         )
 

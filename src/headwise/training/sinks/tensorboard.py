@@ -40,7 +40,7 @@ class TensorBoardSink:
         """Begins, or goes on after `step`: TensorBoard then hides what was written behind it."""
         from torch.utils.tensorboard import SummaryWriter
 
-        purge = step + 1 if step else None
+        purge = step + 1 if step else 0  # also what a run left that begins once more
         self._writers = [
             SummaryWriter(str(self._folder / f"seed_{label}"), purge_step=purge)
             for label in seed_labels(seeds)

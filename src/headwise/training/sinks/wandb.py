@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headwise.training.report import Report
@@ -12,26 +13,47 @@ from headwise.training.sinks.base import extra_module, finite_values, seed_label
 class WandbSink:
     """A W&B run for each seed, in one group.
 
+    A run that is there already is never written over: W&B refuses to begin it anew. Give another
+    name, or another `id`.
+
     Args:
         project: The project.
-        name: The name of the group; a run that is resumed goes on under the same name.
+        name: What the runs are called, before the seed.
+        id: What W&B knows them by, before the seed; the name if not given. A run that is resumed
+            goes on under the same.
+        group: Their group; the name if not given.
+        config: Settings to filter by.
+        tags: Words to filter by.
         **settings: Anything else that `wandb.init` takes, for example `mode="offline"`.
     """
 
-    def __init__(self, project: str, name: str, **settings: Any) -> None:
+    def __init__(
+        self,
+        project: str,
+        name: str,
+        *,
+        id: str | None = None,
+        group: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        tags: Sequence[str] = (),
+        **settings: Any,
+    ) -> None:
         self._wandb: Any = extra_module("wandb", "wandb")
-        self._project, self._name, self._settings = project, name, settings
+        self._name, self._id = name, re.sub(r"[^\w.-]+", "-", id or name)
+        self._settings: dict[str, Any] = {"project": project, "group": group or name, **settings}
+        if config is not None:
+            self._settings["config"] = dict(config)
+        if tags:
+            self._settings["tags"] = list(tags)
         self._runs: list[Any] = []
 
     def open(self, seeds: Sequence[int], step: int) -> None:
         """Begins, or goes on."""
         self._runs = [
             self._wandb.init(
-                project=self._project,
-                group=self._name,
                 name=f"{self._name}-seed{label}",
-                id=f"{self._name}-seed{label}",
-                resume="allow" if step else None,
+                id=f"{self._id}-seed{label}",
+                resume="allow" if step else "never",
                 reinit="create_new",  # several runs in one process
                 **self._settings,
             )
