@@ -6,13 +6,14 @@ import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
 
 from headwise.cli.runs import RUNS
 from headwise.errors import ConfigError
+from headwise.study.load import load_file
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class ReportCommand:
     results/paper_mean_curves.csv of the repository."""
     formats: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
     """Files to draw figures into, beside the page."""
+    with_: Annotated[tuple[Path, ...], tyro.conf.arg(name="with")] = ()
+    """Files of your own with claims, figures and sections; their code is run."""
     all_runs: bool = False
     """Also runs that are in a folder and not in its plan: of the study as it was before."""
     open: bool = False
@@ -47,6 +50,8 @@ class ReportCommand:
                 got=f"no {error.name}",
                 fix="Install them: pip install 'headwise[report]'.",
             ) from error
+        for file in self.with_:
+            load_file(file)
         notices: list[str] = []
         with console.status("") as status:
             page = write_report(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from string import Template
+from types import MappingProxyType
 from typing import Any
 
 from headwise.report.claims import Entry, Verdict
@@ -64,8 +65,18 @@ def render_page(
     tables: Sequence[Table],
     entries: Sequence[Entry],
     formats: Sequence[str] = (),
+    abouts: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The page's text; `formats` are the files beside it that figures link to."""
+    """The page's text.
+
+    Args:
+        stores: What it is about.
+        figures: All of them.
+        tables: All of them.
+        entries: The ledger.
+        formats: The files beside it that figures link to.
+        abouts: What is said in sections of users, by name.
+    """
     names = [store.name for store in stores]
     data = {
         "figures": [plain(figure) for figure in figures],
@@ -73,17 +84,22 @@ def render_page(
         "filters": _filters(stores),
     }
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    abouts = dict.fromkeys(store.about for store in stores if store.about)
+    asked = dict.fromkeys(store.about for store in stores if store.about)
     full = {*(figure.section for figure in figures), *(table.section for table in tables)}
-    parts = [name for name in SECTIONS if name in full]
+    parts = [name for name in (*SECTIONS[:-1], *abouts) if name in full or abouts.get(name)]
+    parts += sorted(full.difference(parts, SECTIONS))
+    parts += [name for name in SECTIONS[-1:] if name in full]
+    told = {**_ABOUT, **abouts}
     return Template(_asset("page.html")).substitute(
         title=escape("Headwise report: " + ", ".join(names)),
         version=escape(version("headwise")),
-        about=escape(" ".join(abouts)),
+        about=escape(" ".join(asked)),
         notice=_notice(stores),
         tiles=_tiles(stores, entries),
         parts="".join(f'<a href="#{slug(name)}">{escape(name)}</a>' for name in parts),
-        body="\n".join(_section(name, figures, tables, formats) for name in parts),
+        body="\n".join(
+            _section(name, told.get(name, ""), figures, tables, formats) for name in parts
+        ),
         data=text.replace("<", "\\u003c"),  # a name could otherwise end the script
         style=_asset("page.css"),
         script=_asset("charts.js") + _asset("page.js"),
@@ -189,15 +205,18 @@ def _runs(count: int, what: str) -> str:
 
 
 def _section(
-    name: str, figures: Sequence[Figure], tables: Sequence[Table], formats: Sequence[str]
+    name: str,
+    about: str,
+    figures: Sequence[Figure],
+    tables: Sequence[Table],
+    formats: Sequence[str],
 ) -> str:
     blocks = [_figure(figure, formats) for figure in figures if figure.section == name]
     blocks += [_table(table) for table in tables if table.section == name]
     body = "\n".join(blocks)
-    about = escape(_ABOUT[name])
     return (
-        f'<section id="{slug(name)}"><h2>{escape(name)}</h2><p class="caption">{about}</p>\n'
-        f"{body}\n</section>"
+        f'<section id="{slug(name)}"><h2>{escape(name)}</h2>'
+        f'<p class="caption">{escape(about)}</p>\n{body}\n</section>'
     )
 
 

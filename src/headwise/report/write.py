@@ -19,7 +19,9 @@ from headwise.report.figures.figure import Figure
 from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
 from headwise.report.means import Means, read_means
+from headwise.report.own import own_abouts, own_claims, own_figures
 from headwise.report.page import left_out, render_page
+from headwise.report.results import Results
 from headwise.report.runs import StudyRuns, pooled, read_store
 from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.claims import (
@@ -82,12 +84,16 @@ def write_report(
     target = target if out is None else Path(out)
 
     evidence = gather(stores, [run for store in timing for run in store])
+    results = Results.of_stores(stores)
     tell("drawing figures")
-    figures = unique(_figures(evidence, lent))
+    figures = unique([*_figures(evidence, lent), *own_figures(results)])
     tell("judging claims")
-    entries = ledger(all_claims(evidence), evidence)
-    if not any(entry.measurement for entry in entries):
-        entries = []  # of what these runs are about the paper says nothing
+    mine = list(own_claims(results))
+    papers = ledger(all_claims(evidence), evidence)
+    if not any(entry.measurement for entry in papers):
+        papers = []  # of what these runs are about the paper says nothing
+    entries = papers if not mine else ledger([*mine, *(one.claim for one in papers)], evidence)
+    abouts = own_abouts(results)
     tables = unique(_tables(stores, timing, evidence, entries))
 
     try:
@@ -101,7 +107,8 @@ def write_report(
         for table in tables:
             for kind, text in (("csv", to_csv(table)), ("tex", to_latex(table))):
                 written.append(_write(target / "tables" / f"{table.name}.{kind}", text))
-        page = _write(target / "index.html", render_page(stores, figures, tables, entries, formats))
+        text = render_page(stores, figures, tables, entries, formats, abouts)
+        page = _write(target / "index.html", text)
         names = sorted(path.relative_to(target).as_posix() for path in (*written, page))
         _write(target / CONTENTS, "\n".join(names) + "\n")
         for name in sorted(old - set(names)):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from headwise.errors import ConfigError, HeadwiseError
@@ -25,8 +25,7 @@ def load_study(path_or_name: str | Path, **arguments: Any) -> Study:
         **arguments: For `make`: `smoke=True`, and whatever else the study offers.
     """
     path = find_study(path_or_name)
-    with _troubles_of(path, fix=f"`python {path}` shows where it came from."):
-        module = run_file(path)
+    module = load_file(path)
     make = getattr(module, "make", None)
     if callable(make):
         _check_arguments(path, make, arguments)
@@ -45,6 +44,12 @@ def load_study(path_or_name: str | Path, **arguments: Any) -> Study:
             allowed="`study = Study(...)`, or a function `make` that returns a Study",
         )
     return replace(study, file=path.resolve())
+
+
+def load_file(path: Path) -> ModuleType:
+    """Runs a file of a study, or of a report, and says in which line something went wrong."""
+    with _troubles_of(path, fix=f"`python {path}` shows where it came from."):
+        return run_file(path)
 
 
 @contextmanager
