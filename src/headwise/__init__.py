@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headwise.factorizations.qplex import QPLEX
     from headwise.factorizations.shared import Shared
     from headwise.factorizations.vdn import VDN
+    from headwise.report.results import Results
     from headwise.study import Cell, Environment, Evaluate, Study
     from headwise.training.callbacks import StopOnReturn
     from headwise.training.config import RunConfig
@@ -72,6 +73,7 @@ _LATE = {
     "headwise.factorizations.qplex": ("QPLEX",),
     "headwise.factorizations.shared": ("Shared",),
     "headwise.factorizations.vdn": ("VDN",),
+    "headwise.report": ("Results",),
     "headwise.study": ("Cell", "Environment", "Evaluate", "Study"),
     "headwise.training.callbacks": ("StopOnReturn",),
     "headwise.training.config": ("RunConfig",),
@@ -88,7 +90,7 @@ _LATE = {
     ),
     "headwise.training.watch": ("RunCallback",),
 }
-"""What needs torch, by its home, and is imported when it is asked for."""
+"""What needs torch or takes its time, by its home, and is imported when it is asked for."""
 
 
 _RENAMED = {"StopOnScore": "StopOnReturn"}
@@ -147,6 +149,7 @@ __all__ = [
     "ParquetSink",
     "Range",
     "Report",
+    "Results",
     "RunCallback",
     "RunConfig",
     "Shared",

@@ -33,7 +33,7 @@ def test_runs_are_chosen_by_what_they_are(results):
     assert some.values("factorization") == ["shared", "vdn"]
     assert len(results.where(algorithm="none")) == 0
     with pytest.raises(hw.ConfigError, match="Did you mean 'algorithm'"):
-        results.where(algoritm="ppo")
+        results.where(algorithms="ppo")
 
 
 def test_an_iqm_is_over_all_seeds_and_tasks(folder, results):

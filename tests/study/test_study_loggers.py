@@ -32,7 +32,7 @@ def test_every_run_has_its_file_and_results_are_the_same(tmp_path):
     assert contents(tmp_path / "told") == contents(tmp_path / "calm")
     store, logs = Store(tmp_path / "told"), tmp_path / "told" / "logs"
     for run in study().runs():
-        name = f"shoot-hybrid-{run.algorithm}-{run.factorization}-seed{run.seed}"
+        name = f"shoot-hybrid-{run.algorithm}-{run.factorization}-seed{run.seed}-{run.id[:8]}"
         table = rows(logs / "csv" / f"{name}.csv")
         assert {row["seed"] for row in table} == {str(run.seed)}
         last = {row["name"]: float(row["value"]) for row in table if int(row["step"]) >= 64}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import headwise as hw
+from headwise.cli import main
 from headwise.training.report import Report
 from headwise.training.sinks.mlflow import metric_name
 
@@ -264,3 +265,33 @@ def test_a_flipped_bit_of_a_part_is_said(tmp_path):
         part.write_bytes(data)
         with pytest.raises(hw.ConfigError, match=r"cannot read the numbers .*got .*part-.*parquet"):
             hw.ParquetSink(tmp_path / "x").open((3, 8), 100)
+
+
+def test_the_command_line_sends_settings(tmp_path, monkeypatch):
+    begun = []
+
+    class Run:
+        def __init__(self, **settings):
+            begun.append(settings)
+
+        def log(self, values, step):
+            pass
+
+        def finish(self):
+            pass
+
+    monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(init=lambda **s: Run(**s)))
+    words = ["--env", "HybridShoot", "--steps", "64", "--num-envs", "2", "--rollout", "32"]
+    words += [
+        "--minibatch",
+        "16",
+        "--log",
+        "wandb",
+        "--out",
+        str(tmp_path / "mine"),
+        "--no-progress",
+    ]
+    assert main(["train", *words]) == 0
+    (settings,) = begun
+    assert (settings["project"], settings["id"]) == ("headwise", "mine-seed0")
+    assert settings["config"]["settings"]["rollout"] == 32

@@ -24,9 +24,11 @@ from headwise.training.products import not_as_asked, products_as
 from headwise.training.sinks import (
     CSVSink,
     JSONLSink,
+    MLflowSink,
     ParquetSink,
     Sink,
     TensorBoardSink,
+    WandbSink,
 )
 
 
@@ -53,7 +55,7 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
             steps,
             progress=asked.output.progress,
             callbacks=[] if stop_at is None else [StopOnReturn(stop_at, on=asked.run.stop_on)],
-            sinks=[_sink(name, checkpoint.parent) for name in asked.output.log],
+            sinks=[_sink(name, checkpoint.parent, agent) for name in asked.output.log],
             checkpoint=checkpoint,
             checkpoint_every=asked.output.checkpoint_every,
             eval_every=asked.run.eval_every,
@@ -151,7 +153,10 @@ def _folder(asked: Asked) -> Path:
     return RUNS / re.sub(r"[^\w.-]+", "-", "-".join(words))
 
 
-def _sink(name: str, folder: Path) -> Sink:
+def _sink(name: str, folder: Path, agent: Agent) -> Sink:
+    if name in ("wandb", "mlflow"):
+        kind = WandbSink if name == "wandb" else MLflowSink
+        return kind("headwise", folder.resolve().name, config=agent.config.to_json())
     if name == "csv":
         return CSVSink(folder / "metrics.csv")
     if name == "jsonl":

@@ -79,8 +79,9 @@ class OutputFlags:
 
     out: Path | None = None
     """The folder of the run; runs/ENV-ALGO-FACTORIZATION if not given."""
-    log: tuple[Literal["csv", "jsonl", "parquet", "tensorboard"], ...] = ("csv",)
-    """How numbers are written into the folder."""
+    log: tuple[Literal["csv", "jsonl", "parquet", "tensorboard", "wandb", "mlflow"], ...] = ("csv",)
+    """How numbers are written into the folder; or sent to W&B or MLflow, as the project headwise
+    with runs of the folder's name."""
     checkpoint_every: int | None = None
     """Environment steps between checkpoints; about a minute if not given."""
     progress: bool = True

@@ -35,8 +35,12 @@ class LoggedRun:
 
     @property
     def name(self) -> str:
-        """The run, in letters that files and services take."""
-        return re.sub(r"[^\w.=-]+", "-", f"{self.run.cell}-seed{self.run.seed}")
+        """The run, in letters that files and services take.
+
+        It ends as the id begins: cells that differ in a setting alone have one name.
+        """
+        run = self.run
+        return re.sub(r"[^\w.=-]+", "-", f"{run.cell}-seed{run.seed}-{run.id[:8]}")
 
     @property
     def config(self) -> dict[str, Any]:
