@@ -17,7 +17,7 @@ from worker import serve
 from headwise.algorithms import algorithms
 from headwise.envs.make import make_vec
 from headwise.factorizations import factorizations
-from headwise.studies._decoupler_presets import decoupler_factorization, decoupler_ppo
+from headwise.studies.paper.plans._decoupler_presets import decoupler_factorization, decoupler_ppo
 from headwise.training.build import make_loop
 from headwise.training.config import RunConfig
 from headwise.training.products import set_products

@@ -12,7 +12,7 @@ ROOMS = [
     "errors", "foreign_names", "registry", "checks", "cores", "added", "averages", "csv_cells",
     "files", "spaces", "envs", "ops", "population", "heads", "nets", "factorizations", "algorithms",
     "training", "export", "agent", "study",
-    "studies", "report", "cli",
+    "report", "studies", "cli",
 ]  # fmt: skip
 """From the ground up: a room imports only from itself and from rooms before it."""
 
@@ -258,3 +258,30 @@ def test_importing_is_fast():
         "print(time.perf_counter() - start)"
     )
     assert min(float(run_python(code).stdout) for _ in range(3)) < 0.1
+
+
+# --- the paper's own environments are named in its own room ---------------------------------------
+
+ENVIRONMENTS = ("decoupler", "hybridshoot", "platform", "cooppush", "lander", "shoot", "coop_push")
+
+
+def names_an_environment(text):
+    """The lines that name an environment of ours."""
+    lines = enumerate(text.splitlines(), 1)
+    return [(n, line.strip()) for n, line in lines if any(e in line.lower() for e in ENVIRONMENTS)]
+
+
+@pytest.mark.parametrize("room", ["algorithms", "report"])
+def test_rooms_that_serve_every_study_know_no_environment(room):
+    found = {
+        str(path.relative_to(SOURCE)): lines
+        for path in (SOURCE / room).rglob("*.py")
+        if (lines := names_an_environment(path.read_text()))
+    }
+    assert found == {}
+
+
+def test_the_check_itself_sees_an_environment():
+    line = "if run.env == 'HybridShoot':"
+    assert names_an_environment(f"x = 1\n    {line}") == [(2, line)]
+    assert not names_an_environment("if run.env == mine:")

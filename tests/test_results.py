@@ -18,9 +18,10 @@ from headwise.report.statistics import compare, holm, sample, welch
 from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.claims import claims_table
 from headwise.report.tables.table import to_csv
-from headwise.studies.entropy_bonus import make
+from headwise.study import load_study
 
 ROOT = Path(__file__).parents[1]
+BONUS = ROOT / "results" / "studies" / "entropy_bonus.py"
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,7 @@ def test_the_table_of_target_entropies_is_that_of_the_runs():
 
 def test_runs_of_the_entropy_bonus_are_of_the_commands_named():
     kept = {row["run"] for row in rows_of("entropy_bonus.csv")}
-    plain, less = ({run.id for run in make(**args).runs()} & kept
+    plain, less = ({run.id for run in load_study(BONUS, **args).runs()} & kept
                    for args in ({}, {"target_entropy": 0.2}))  # fmt: skip
     assert plain | less == kept
     text = (ROOT / "results" / "README.md").read_text()

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headwise.csv_cells import csv_text
-from headwise.report.decoupler import last_third
 from headwise.report.runs import read_store
+from headwise.studies.paper.decoupler_runs import last_third
 from headwise.study.records import Record
 
 TARGET = Path(__file__).parents[1] / "results" / "variance_law.csv"

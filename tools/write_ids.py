@@ -17,21 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from headwise.studies import (
-    actor_gradient,
-    costs,
-    decoupler_cross_family,
-    decoupler_factorial,
-    entropy_bonus,
-    importance_recovery,
-    joint_options,
-    lambda_sweep,
-    learning,
-    paper,
-    sac_settings,
-    target_entropy,
-)
-from headwise.study import Study
+from headwise.study import Study, load_study
 from headwise.study.run import Run
 
 ROOT = Path(__file__).parents[1]
@@ -55,20 +41,29 @@ OF_DQN: tuple[dict[str, Any], ...] = (
 
 def studies() -> Iterator[Study]:
     """Every study that results come from, with the arguments that `results/README.md` names."""
-    for study in (
-        paper, costs, decoupler_factorial, lambda_sweep, importance_recovery,
-        decoupler_cross_family, joint_options, target_entropy, sac_settings, entropy_bonus,
-        actor_gradient,
+    for name in (
+        "paper", "decoupler_factorial", "lambda_sweep", "importance_recovery",
+        "decoupler_cross_family",
     ):  # fmt: skip
-        yield study.make()
-    yield entropy_bonus.make(target_entropy=0.2)
-    yield learning.make(seeds=8)
-    yield learning.make(family="off_policy", seeds=5)
-    yield learning.make(family="sac", part=1, seeds=5)
+        yield load_study(name)
+    for name in (
+        "costs", "joint_options", "target_entropy", "sac_settings", "entropy_bonus",
+        "actor_gradient",
+    ):  # fmt: skip
+        yield _experiment(name)
+    yield _experiment("entropy_bonus", target_entropy=0.2)
+    yield _experiment("learning", seeds=8)
+    yield _experiment("learning", family="off_policy", seeds=5)
+    yield _experiment("learning", family="sac", part=1, seeds=5)
     for settings in OF_SAC:
-        yield learning.make(family="sac", seeds=5, settings=settings)
+        yield _experiment("learning", family="sac", seeds=5, settings=settings)
     for settings in OF_DQN:
-        yield learning.make(family="dqn", seeds=5, settings=settings)
+        yield _experiment("learning", family="dqn", seeds=5, settings=settings)
+
+
+def _experiment(name: str, **arguments: Any) -> Study:
+    """One that is kept beside its results."""
+    return load_study(ROOT / "results" / "studies" / f"{name}.py", **arguments)
 
 
 def rows() -> Iterator[dict[str, str]]:

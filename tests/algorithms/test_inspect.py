@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from headwise import ConfigError
-from headwise.algorithms.inspect import inspectors
+from headwise.algorithms.inspect import inspector_named
 from headwise.algorithms.ppo import PPO
 
 CONTEXT = torch.tensor([0.0, 1.0, 0.0, 1.0]).view(1, 4, 1)
@@ -12,7 +12,7 @@ def found(advantage, weight):
     rows = {"obs": CONTEXT, "advantage": torch.tensor(advantage).view(1, 4, 2)}
     if weight is not None:
         rows["weight"] = torch.tensor(weight).view(1, 4, 2)
-    return inspectors.get("decoupler")(rows)
+    return inspector_named("decoupler")(rows)
 
 
 def test_credit_by_hand():

@@ -11,9 +11,9 @@ from headwise.report.cells import band, cells_of, lost_of
 from headwise.report.figures.curves import curve_figures, cut
 from headwise.report.figures.scores import score_figures
 from headwise.report.page import made_on
-from headwise.report.published import SWEEP, Asked, budget
 from headwise.report.runs import read_store
 from headwise.report.sweep import (
+    Asked,
     IncompleteError,
     NotMeasuredError,
     SeveralConfigurationsError,
@@ -22,6 +22,7 @@ from headwise.report.sweep import (
 from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.claims import machines_table
 from headwise.report.tables.scores import comparison_tables, score_table
+from headwise.studies.paper.published import SWEEP, budget
 from headwise.study.measures import NUM_POINTS
 from headwise.study.records import Record
 

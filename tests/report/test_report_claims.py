@@ -10,17 +10,17 @@ import pytest
 import synthetic
 
 from headwise.report.claims import Claim, Evidence, Measurement, Verdict, all_claims, judge, ledger
-from headwise.report.claims.decoupler import decoupler_claims
 from headwise.report.claims.measurement import of_difference, of_estimates, of_sample
-from headwise.report.decoupler import decouplers_of, last_third, steps_to
-from headwise.report.figures.decoupler import decoupler_figures
 from headwise.report.runs import read_store
 from headwise.report.statistics import Contrast, sample
 from headwise.report.sweep import NotMeasuredError
 from headwise.report.sweeps import sweeps_of
 from headwise.report.tables.claims import claims_table
-from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.write import gather
+from headwise.studies.paper.claims_decoupler import decoupler_claims
+from headwise.studies.paper.decoupler_runs import decouplers_of, last_third, steps_to
+from headwise.studies.paper.figures import decoupler_figures
+from headwise.studies.paper.tables import decoupler_tables
 
 NOTHING = Evidence((), ())
 
@@ -408,7 +408,7 @@ def test_a_decoupler_run_that_failed_is_missed(tmp_path):
     assert entries["final-vdn-uniform"].verdict == Verdict.MISSING
     assert entries["final-vdn-uniform"].note.startswith("of 5 runs with ppo vdn uniform online")
     assert entries["nomix-final"].verdict != Verdict.MISSING
-    (study,) = evidence.decouplers
+    (study,) = evidence.special
     main, tests = decoupler_tables(study)
     assert [row[1] for row in main.rows] == [4, 4]  # what is there is shown, and not compared
     assert tests.rows == ()

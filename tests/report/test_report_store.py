@@ -11,8 +11,8 @@ import synthetic
 
 from headwise.errors import ConfigError, StoreError
 from headwise.report import read_store
-from headwise.report.decoupler import trait
 from headwise.report.runs import pooled
+from headwise.studies.paper.decoupler_runs import trait
 from headwise.study.tables import read_table, table_bytes
 
 

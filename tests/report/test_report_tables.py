@@ -8,13 +8,13 @@ import pytest
 import synthetic
 
 from headwise.report.cells import cells_of
-from headwise.report.decoupler import decouplers_of
 from headwise.report.runs import read_store
 from headwise.report.statistics import contrast, paired
 from headwise.report.sweeps import sweeps_of
-from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.tables.scores import comparison_tables, score_table
 from headwise.report.tables.table import Table, text_of, to_csv, to_latex
+from headwise.studies.paper.decoupler_runs import decouplers_of
+from headwise.studies.paper.tables import decoupler_tables
 
 DASH = "\N{EN DASH}"
 TABLE = Table("t", "s", "A & B", "50 % of_it", ("name", "n"), (("x_1 ± 2", 1.5), ("<y>", None)))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headwise.envs.native.vec_env import NativeVecEnv
-from headwise.studies._decoupler_presets import decoupler_factorization, decoupler_ppo
+from headwise.studies.paper.plans._decoupler_presets import decoupler_factorization, decoupler_ppo
 from headwise.training.build import make_loop
 from headwise.training.config import RunConfig
 

@@ -43,25 +43,34 @@ CELLS = {  # and seeds
     "demo": (14, 8),
     "learning": (48, 3),
 }
+EXPERIMENTS = {
+    "joint_options", "target_entropy", "actor_gradient", "sac_settings", "entropy_bonus", "costs",
+    "learning",
+}  # fmt: skip
+"""Those that are kept beside their results, in the repository."""
 NAMES = {"learning": "learning-ppo"}
 """Of studies that are called otherwise than their files."""
 
 
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path, monkeypatch):
-    """They come with the library, so they are there wherever one is."""
+    """What comes with the library is there wherever one is; the others are in the repository."""
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "results").symlink_to(RESULTS_FOLDER)
     monkeypatch.chdir(tmp_path / "empty")
 
 
 def test_all_are_listed_here():
     assert set(study_files()) == set(CELLS)
+    Path("results").unlink()
+    assert set(study_files()) == set(CELLS) - EXPERIMENTS
 
 
 @pytest.mark.parametrize("name", CELLS)
 def test_each_says_what_it_asks(name):
     path = find_study(name)
-    assert path == SHIPPED / f"{name}.py"
+    home = Path("results/studies") if name in EXPERIMENTS else SHIPPED
+    assert path == home / f"{name}.py"
     assert len(question_of(path)) > 20
 
 

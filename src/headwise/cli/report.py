@@ -27,7 +27,7 @@ class ReportCommand:
     """Where to put it; `report` in the first folder if not given; for NAME.parquet NAME/report."""
     times: Path | None = None
     """The folder or archive of a study whose times count instead of the runs' own, which those of a
-    GPU lack: `headwise study run costs` makes one."""
+    GPU lack: the study results/studies/costs.py of the repository makes one."""
     means: Path | None = None
     """A file of mean learning curves, drawn where the runs of a cell have no curves stored:
     results/paper_mean_curves.csv of the repository."""

@@ -30,7 +30,7 @@ from headwise.study.load import load_study
 from headwise.study.place import choose_place
 from headwise.study.planner import Pack, choose, pack_runs
 from headwise.study.progress import ConsoleProgress, duration
-from headwise.study.source import question_of, study_files
+from headwise.study.source import SHIPPED, question_of, study_files
 from headwise.study.status import standings
 from headwise.study.store import CHECKPOINT, Store
 from headwise.study.study import Study
@@ -92,13 +92,14 @@ class RunCommand:
 
 @dataclass(frozen=True)
 class ListCommand:
-    """Name the studies that can be run by name: those in ./studies and those of the library."""
+    """Name the studies that can be run by name, and say where each is."""
 
     def call(self, console: Console) -> int:
         """Prints a table."""
-        table = Table("study", "question", box=None)
+        table = Table("study", "question", "where", box=None)
         for name, path in study_files().items():
-            table.add_row(name, question_of(path))
+            where = "the library" if path.parent == SHIPPED else str(path)
+            table.add_row(name, question_of(path), where)
         Console().print(table)
         return 0
 

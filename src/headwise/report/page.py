@@ -29,6 +29,7 @@ from headwise.report.names import (
     slug,
     view_name,
 )
+from headwise.report.registry import extensions
 from headwise.report.runs import StudyRuns
 from headwise.report.tables.table import Table, text_of
 
@@ -37,10 +38,10 @@ SECTIONS = (
     "Scores",
     "Tables",
     "Learning curves",
-    "Contextual-Decoupler",
     "Compute",
     "Runs",
 )
+"""The parts of a page, in their order; what extensions and users add stands before the last two."""
 _VERDICT_CLASS = {
     Verdict.HOLDS: "holds",
     Verdict.FAILS: "fails",
@@ -52,7 +53,6 @@ _ABOUT = {
     "Claims": "What the paper says, and whether these runs bear it out.",
     "Scores": "Final scores over seeds, with what can be said about the differences.",
     "Learning curves": "Returns over training.",
-    "Contextual-Decoupler": "Where the right credit of every head is known.",
     "Compute": "Parameters, operations and times as measured.",
     "Tables": "What every cell earned, in the environment's own returns.",
     "Runs": "What this report rests on.",
@@ -86,10 +86,12 @@ def render_page(
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     asked = dict.fromkeys(store.about for store in stores if store.about)
     full = {*(figure.section for figure in figures), *(table.section for table in tables)}
-    parts = [name for name in (*SECTIONS[:-1], *abouts) if name in full or abouts.get(name)]
-    parts += sorted(full.difference(parts, SECTIONS))
-    parts += [name for name in SECTIONS[-1:] if name in full]
-    told = {**_ABOUT, **abouts}
+    told = {**_ABOUT, **dict(pair for one in extensions() for pair in one.sections.items())}
+    others = [name for name in told if name not in SECTIONS]
+    mine = [*abouts, *sorted(full.difference(SECTIONS, told, abouts))]
+    order = (*SECTIONS[:-2], *others, SECTIONS[-2], *mine, SECTIONS[-1])
+    parts = [name for name in order if name in full or abouts.get(name)]
+    told |= abouts
     return Template(_asset("page.html")).substitute(
         title=escape("Headwise report: " + ", ".join(names)),
         version=escape(version("headwise")),

@@ -6,7 +6,7 @@ folder names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import inf
@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from headwise.errors import ConfigError
 
 if TYPE_CHECKING:
+    from headwise.report.claims.ledger import Claim
+    from headwise.report.claims.measurement import Evidence
     from headwise.report.compared import Difference
-    from headwise.report.figures.figure import Panel
+    from headwise.report.figures.figure import Figure, Panel
     from headwise.report.results import Results
+    from headwise.report.runs import StudyRuns
+    from headwise.report.tables.table import Table
 
-SHIPPED: tuple[str, ...] = ()
+SHIPPED = ("headwise.studies.paper.register",)
 """Modules of the library that register more; read before the first report is made."""
 YOURS = "Yours"
 """The section of what says no other."""
@@ -74,6 +78,45 @@ class Registered:
 
 
 own = Registered()
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What a publication adds to reports: what it claims, and how its own studies are shown."""
+
+    claims: Callable[[Evidence], Iterable[Claim]]
+    """What it says of such runs, whether or not they can answer it."""
+    takes: Callable[[StudyRuns], bool]
+    """Whether a study is of a kind of its own, and no sweep."""
+    read: Callable[[StudyRuns], Iterable[object]]
+    """Such a study, as the others here know it."""
+    figures: Callable[[Evidence], Iterable[Figure]]
+    tables: Callable[[Evidence], Iterable[Table]]
+    steps: Callable[[str, str, str], int | None]
+    """The environment steps of its runs, by environment, view and algorithm."""
+    sections: Mapping[str, str]
+    """The parts of the page that are its own, with what is said in each."""
+
+
+_extensions: dict[str, Extension] = {}
+
+
+def extend(name: str, extension: Extension) -> None:
+    """Adds to reports what a publication brings; the same name again replaces it."""
+    _extensions[name] = extension
+
+
+def extensions() -> list[Extension]:
+    """Those of the library, and others that were added."""
+    for module in SHIPPED:
+        import_module(module)
+    return list(_extensions.values())
+
+
+def published_steps(env: str, view: str, algorithm: str) -> int | None:
+    """The environment steps that runs had where such were published; None where none were."""
+    found = (extension.steps(env, view, algorithm) for extension in extensions())
+    return next((steps for steps in found if steps is not None), None)
 
 
 def claim(
@@ -157,12 +200,6 @@ def section(name: str) -> Callable[[Function], Function]:
         return tell
 
     return register
-
-
-def load_shipped() -> None:
-    """Imports what the library itself registers."""
-    for module in SHIPPED:
-        import_module(module)
 
 
 def _name(function: Callable[..., Any]) -> str:

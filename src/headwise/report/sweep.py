@@ -18,7 +18,7 @@ import numpy as np
 from headwise.averages import CONFIDENCE
 from headwise.report.cells import Cell, Lost, read_curves, unlike
 from headwise.report.names import FACTORIZATIONS, in_order
-from headwise.report.published import Asked, budget
+from headwise.report.registry import published_steps
 from headwise.report.statistics import (
     Contrast,
     Estimate,
@@ -41,6 +41,21 @@ Where: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Conditions on cells: task, env, view, algorithm, factorization, mode, apart."""
 Method: TypeAlias = tuple[str, str]
 """A factorization, and what sets it apart from others of the same name; mostly nothing."""
+
+
+USUAL_MODE = "dependent"
+"""Of environments that have modes, or none, where a configuration does not say which."""
+
+
+class Asked(NamedTuple):
+    """A cell that a claim may need."""
+
+    env: str
+    mode: str
+    """Its setting of that name; the usual one where it has none."""
+    view: str
+    algorithm: str
+    factorization: str
 
 
 class NotMeasuredError(Exception):
@@ -272,7 +287,8 @@ class Sweep:
         missing = sorted(needed - self._there)
         if missing:
             first = missing[0]
-            mode = f" ({first.mode})" if first.env == "HybridShoot" else ""
+            modes = {cell.mode for cell in self.asked if cell.env == first.env}
+            mode = f" ({first.mode})" if len(modes) > 1 else ""
             raise IncompleteError(
                 f"{len(missing)} of {len(needed)} cells have no run, such as {first.algorithm} "
                 f"{first.factorization} of {first.env}{mode}, {first.view}"
@@ -305,8 +321,8 @@ def methods_of(cells: Iterable[Cell]) -> list[Method]:
 
 
 def share_of_budget(run: Record) -> float:
-    """The steps of a run over those the paper gave it; 1 where the paper has no such run."""
-    published = budget(run.env, run.view, run.algorithm)
+    """The steps of a run over those that were published; 1 where there is no such run."""
+    published = published_steps(run.env, run.view, run.algorithm)
     return 1.0 if published is None else run.steps / published
 
 
@@ -359,9 +375,9 @@ def _by_reference(cell: Cell, values: Array) -> Array | None:
 def _trait(cell: Cell, name: str) -> str:
     if name == "env":
         return cell.runs[0].env
-    if name == "mode":  # of Shoot, the only environment whose modes the paper compares
+    if name == "mode":
         settings = cell.runs[0].config.get("env_settings") or {}
-        return str(settings.get("mode", "dependent"))
+        return str(settings.get("mode", USUAL_MODE))
     return str(getattr(cell, name))
 
 

@@ -12,15 +12,14 @@ from headwise.errors import ConfigError
 from headwise.files import replace_file
 from headwise.report.cells import cells_of, lost_of
 from headwise.report.claims import Entry, Evidence, all_claims, ledger
-from headwise.report.decoupler import ENV, decouplers_of
 from headwise.report.figures.curves import curve_figures
-from headwise.report.figures.decoupler import decoupler_figures
 from headwise.report.figures.figure import Figure
 from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
 from headwise.report.means import Means, read_means
 from headwise.report.own import own_abouts, own_claims, own_figures
 from headwise.report.page import left_out, render_page
+from headwise.report.registry import extensions
 from headwise.report.results import Results
 from headwise.report.runs import StudyRuns, pooled, read_store
 from headwise.report.sweeps import sweeps_of
@@ -31,7 +30,6 @@ from headwise.report.tables.claims import (
     runs_table,
 )
 from headwise.report.tables.damaged import damaged_table
-from headwise.report.tables.decoupler import decoupler_tables
 from headwise.report.tables.scores import comparison_tables, cost_table, score_table
 from headwise.report.tables.table import Table, to_csv, to_latex
 from headwise.study.records import Record
@@ -124,21 +122,23 @@ def write_report(
 
 def gather(stores: Iterable[StudyRuns], timed: Sequence[Record] = ()) -> Evidence:
     """The runs of stores, sorted by what can be asked of them; `timed` runs lend their times."""
-    decouplers, sweeps = [], []
+    special: list[object] = []
+    sweeps = []
     for store in stores:
-        if all(run.env == ENV for run in store):
-            decouplers += decouplers_of(store.name, store.runs, store.failed)
+        takers = [extension for extension in extensions() if extension.takes(store)]
+        if takers:
+            special += takers[0].read(store)
         else:
             sweeps += sweeps_of(store.name, store.runs, timed, store.failed)
-    return Evidence(tuple(decouplers), tuple(sweeps))
+    return Evidence(tuple(special), tuple(sweeps))
 
 
 def _figures(evidence: Evidence, means: Means | None) -> Iterable[Figure]:
     for sweep in evidence.sweeps:
         yield from score_figures(sweep)
         yield from curve_figures(sweep, means)
-    for study in evidence.decouplers:
-        yield from decoupler_figures(study)
+    for extension in extensions():
+        yield from extension.figures(evidence)
 
 
 Named = TypeVar("Named", Figure, Table)
@@ -163,8 +163,8 @@ def _tables(
 ) -> Iterable[Table]:
     if entries:
         yield claims_table(entries)
-    for study in evidence.decouplers:
-        yield from decoupler_tables(study)
+    for extension in extensions():
+        yield from extension.tables(evidence)
     for sweep in evidence.sweeps:
         yield from comparison_tables(sweep)
         yield from cost_table(sweep)

@@ -1,4 +1,4 @@
-"""Studies that come with the library, each one file; one that begins with `_` is a part of others.
+"""Studies that come with the library, and what they bring to reports.
 
 `headwise study list` names them, and `headwise study run NAME` runs one from any folder.
 """

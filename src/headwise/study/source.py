@@ -16,8 +16,10 @@ from headwise.registry import unknown
 
 FOLDER = Path("studies")
 """Where a user's studies are found by name."""
-SHIPPED = Path(__file__).parents[1] / "studies"
+SHIPPED = Path(__file__).parents[1] / "studies" / "paper" / "plans"
 """Where those are that come with the library."""
+EXPERIMENTS = Path("results") / "studies"
+"""Where those are, in a checkout, that were done once and are kept with what came of them."""
 KNOWN_IDS = frozenset(gym.registry)
 """What Gymnasium knew before any study was loaded, and so knows in every process."""
 MODULES = "headwise_study_"
@@ -25,9 +27,9 @@ MODULES = "headwise_study_"
 
 
 def study_files() -> dict[str, Path]:
-    """The files of studies that can be run by name; one in ./studies hides a shipped one."""
+    """The files of studies that can be run by name; one in ./studies hides another."""
     found: dict[str, Path] = {}
-    for folder in (SHIPPED, FOLDER):
+    for folder in (SHIPPED, EXPERIMENTS, FOLDER):
         files = sorted(folder.glob("*.py")) if folder.is_dir() else []
         found |= {file.stem: file for file in files if not file.stem.startswith("_")}
     return found
@@ -67,7 +69,7 @@ def run_file(path: Path) -> ModuleType:
     """
     path = path.resolve()
     if path.parent == SHIPPED.resolve():
-        return importlib.import_module(f"headwise.studies.{path.stem}")
+        return importlib.import_module(f"headwise.studies.paper.plans.{path.stem}")
     for name in ("__main__", "__mp_main__"):  # a script that runs its own study has run already
         main = sys.modules.get(name)
         if main is not None and Path(getattr(main, "__file__", None) or ".").resolve() == path:

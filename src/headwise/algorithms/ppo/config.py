@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from headwise.algorithms.base import AlgorithmConfig, PerMember, Scheduled, Task, algorithms
-from headwise.algorithms.inspect import inspectors
+from headwise.algorithms.inspect import inspector_named
 from headwise.algorithms.ppo.learner import PPOLearner
 from headwise.checks import check_counts
 from headwise.errors import ConfigError
@@ -130,7 +130,7 @@ class PPO(AlgorithmConfig):
             )
         check_counts(self, "rollout", "minibatch", "epochs")
         if self.inspect is not None:
-            inspectors.get(self.inspect)
+            inspector_named(self.inspect)
 
     @classmethod
     def small(cls, **settings: Any) -> Self:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from headwise import ops
 from headwise.algorithms.base import RolloutPlan
-from headwise.algorithms.inspect import inspectors
+from headwise.algorithms.inspect import inspector_named
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.ppo.advantages import Estimator
 from headwise.algorithms.ppo.buffers import Rows, Widths
@@ -84,7 +84,7 @@ class PPOLearner(Learner):
         )  # fmt: skip
         self._set_spans(task.total_steps)
         self.offline = OfflineRows(config.offline_rows) if config.offline_rows else None
-        self._inspect = None if config.inspect is None else inspectors.get(config.inspect)
+        self._inspect = None if config.inspect is None else inspector_named(config.inspect)
         self.noise = self._scratch("act", self.num_envs, self.actor.table.num_uniforms)
         self.loss, self.value_loss = self._scratch("loss", 1, 4), self._scratch("value loss", 1, 3)
         for x in (self.loss, self.value_loss):

@@ -44,7 +44,7 @@ class Claim:
     group: str
     """What it is about."""
     settings: str
-    """Under which settings we ask: a preset of the decoupler, or the variant of a sweep."""
+    """Under which settings we ask: a preset of a study, or the variant of a sweep."""
     text: str
     """The claim as a sentence."""
     published: str

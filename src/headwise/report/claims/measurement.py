@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headwise.averages import CONFIDENCE
-from headwise.report.decoupler import Decoupler, Kind
 from headwise.report.statistics import Estimate, Group, Interval, Sample, by_seed
 from headwise.report.statistics.aggregates import Array
-from headwise.report.sweep import Finding, NotMeasuredError, Sweep, share_of_budget
+from headwise.report.sweep import Finding, Sweep, share_of_budget
 from headwise.study.records import Record
 
 
@@ -38,16 +37,9 @@ class Measurement:
 class Evidence:
     """All that the stores hold, sorted by what can be asked of it."""
 
-    decouplers: tuple[Decoupler, ...]
+    special: tuple[object, ...]
+    """Studies of kinds of their own, as the extension that took each knows it."""
     sweeps: tuple[Sweep, ...]
-
-    def decoupler(self, preset: str, *kinds: Kind) -> Decoupler:
-        """The decoupler study of the first of these kinds that there is."""
-        for kind in kinds:
-            for study in self.decouplers:
-                if study.kind == kind and study.preset == preset:
-                    return study
-        raise NotMeasuredError("no such study of the decoupler")
 
 
 def share_of(runs: list[Record]) -> float:

@@ -9,7 +9,7 @@ with a fifth of the sweep's steps; Platform: what to do first, or how strongly, 
 
 from dataclasses import replace
 
-from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
+from headwise.studies.paper.plans.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Study
 
 ORDERS: dict[str, dict[str, tuple[str, ...]]] = {

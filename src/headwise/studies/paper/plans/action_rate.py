@@ -11,7 +11,7 @@ the more episodes. PPO and DQN with `vdn`; all else as in the sweep.
 
 from dataclasses import replace
 
-from headwise.studies.paper import cells, smaller, with_hyperparameters
+from headwise.studies.paper.plans.paper import cells, smaller, with_hyperparameters
 from headwise.study import Study
 
 RATES = (5, 10, 20, 40)

@@ -6,8 +6,8 @@ Shares of the mixture with their signs, divided by their sum, which may be close
 and rules that see the state alone. On ContextualDecoupler with the mixing critic, all else alike.
 """
 
-from headwise.studies._decoupler_cells import ppo_cell
-from headwise.studies._decoupler_presets import Preset
+from headwise.studies.paper.plans._decoupler_cells import ppo_cell
+from headwise.studies.paper.plans._decoupler_presets import Preset
 from headwise.study import Study
 
 RULES = ("uniform", "grad", "signed", "range", "range_slope", "state")

@@ -9,8 +9,8 @@ On ContextualDecoupler, all else alike.
 
 from typing import Any
 
-from headwise.studies._decoupler_cells import ppo_cell
-from headwise.studies._decoupler_presets import Estimator, Preset
+from headwise.studies.paper.plans._decoupler_cells import ppo_cell
+from headwise.studies.paper.plans._decoupler_presets import Estimator, Preset
 from headwise.study import Study
 
 PENALTIES: dict[str, dict[str, Any]] = {

@@ -7,8 +7,8 @@ gets every lambda. Lambda is a setting of each member, so a critic's runs of all
 can train in one population.
 """
 
-from headwise.studies._decoupler_cells import ppo_cell
-from headwise.studies._decoupler_presets import Estimator, Preset
+from headwise.studies.paper.plans._decoupler_cells import ppo_cell
+from headwise.studies.paper.plans._decoupler_presets import Estimator, Preset
 from headwise.study import Study
 
 LAMBDAS = (0.0, 0.5, 0.9, 0.95, 1.0)

@@ -11,7 +11,7 @@ reaches the best there is; half of the steps of the paper's sweep, all else as t
 from dataclasses import replace
 from typing import Any
 
-from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
+from headwise.studies.paper.plans.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Study
 
 GRADIENTS: dict[str, dict[str, Any]] = {

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from headwise.report.claims.measurement import Evidence
 from headwise.report.names import PRESETS, in_order
 from headwise.report.statistics import Sample, sample
 from headwise.report.statistics.aggregates import Array
@@ -216,3 +217,17 @@ def _kind(runs: Iterable[Record]) -> Kind:
     if any(len(values) > 1 for values in lambdas.values()):
         return "lambda"
     return "factorial" if algorithms == {"ppo"} else "cross_family"
+
+
+def decoupler_of(evidence: Evidence, preset: str, *kinds: Kind) -> Decoupler:
+    """The decoupler study of the first of these kinds that there is."""
+    for kind in kinds:
+        for study in decouplers(evidence):
+            if study.kind == kind and study.preset == preset:
+                return study
+    raise NotMeasuredError("no such study of the decoupler")
+
+
+def decouplers(evidence: Evidence) -> list[Decoupler]:
+    """All of them."""
+    return [study for study in evidence.special if isinstance(study, Decoupler)]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from headwise.report.decoupler import METRICS, Decoupler, measure
 from headwise.report.names import factorization_name, slug
-from headwise.report.published import FACTORIAL, SIGNIFICANCE
 from headwise.report.statistics import Sample, compare, difference, holm, sample, seeds_to_settle
 from headwise.report.statistics.aggregates import Array
 from headwise.report.sweep import NotMeasuredError
 from headwise.report.tables.table import Table, interval_text
+from headwise.studies.paper.decoupler_runs import METRICS, Decoupler, measure
+from headwise.studies.paper.published import FACTORIAL, SIGNIFICANCE
 
 SECTION = "Contextual-Decoupler"
 

@@ -10,9 +10,9 @@ setting of each member, so a factorization's runs can train in one population.
 from dataclasses import replace
 
 from headwise.algorithms.sac import SAC
-from headwise.studies._decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS
-from headwise.studies._decoupler_presets import decoupler_factorization
-from headwise.studies.decoupler_cross_family import SAC_SETTINGS
+from headwise.studies.paper.plans._decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS
+from headwise.studies.paper.plans._decoupler_presets import decoupler_factorization
+from headwise.studies.paper.plans.decoupler_cross_family import SAC_SETTINGS
 from headwise.study import Cell, Study
 
 FRACTIONS = (0.5, 0.2, 0.1, 0.05, 0.02)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
+from headwise.report.sweep import Asked
 
 DECOUPLER_STEPS = 100_000
 
@@ -66,17 +67,6 @@ TASKS = (
     {"env": "Platform"},
 )
 """The environments of the sweep."""
-
-
-class Asked(NamedTuple):
-    """A cell that a claim may need."""
-
-    env: str
-    mode: str
-    """Of HybridShoot; the other environments have but one."""
-    view: str
-    algorithm: str
-    factorization: str
 
 
 def _has(view: str, algorithm: str, factorization: str) -> bool:

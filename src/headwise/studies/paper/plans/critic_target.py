@@ -7,8 +7,8 @@ The lambda-return, as in the authors' package and by default; the paper's `r + g
 critics of PPO that branch, all else alike.
 """
 
-from headwise.studies._decoupler_cells import ppo_cell
-from headwise.studies._decoupler_presets import Estimator, Preset
+from headwise.studies.paper.plans._decoupler_cells import ppo_cell
+from headwise.studies.paper.plans._decoupler_presets import Estimator, Preset
 from headwise.study import Study
 
 TARGETS = ("lambda", "one_step", "one_step_q")

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from headwise.algorithms.sac import SAC
-from headwise.studies.paper import (
+from headwise.studies.paper.plans.paper import (
     FACTORIZATIONS,
     cells,
     smaller,

@@ -20,19 +20,7 @@ from headwise.report.claims.measurement import (
     of_sums,
     share_of,
 )
-from headwise.report.decoupler import (
-    METRICS,
-    REACH,
-    Config,
-    Decoupler,
-    Kind,
-    all_of,
-    last_third,
-    over_the_law,
-    steps_to,
-)
 from headwise.report.names import FACTORIZATIONS, PRESETS
-from headwise.report.published import FACTORIAL, SIGNIFICANCE
 from headwise.report.statistics import (
     Estimate,
     Sample,
@@ -41,6 +29,19 @@ from headwise.report.statistics import (
     spread_ratio,
 )
 from headwise.report.sweep import NotMeasuredError
+from headwise.studies.paper.decoupler_runs import (
+    METRICS,
+    REACH,
+    Config,
+    Decoupler,
+    Kind,
+    all_of,
+    decoupler_of,
+    last_third,
+    over_the_law,
+    steps_to,
+)
+from headwise.studies.paper.published import FACTORIAL, SIGNIFICANCE
 from headwise.study.records import Record
 
 NOMIX: Config = ("shared", "")
@@ -208,7 +209,7 @@ def _law(preset: str, config: Config) -> Callable[[Evidence], Measurement]:
 
 def _correlation(preset: str, f: str, estimator: str) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
-        study = evidence.decoupler(preset, "importance", "factorial")
+        study = decoupler_of(evidence, preset, "importance", "factorial")
         runs = study.whole(algorithm="ppo", factorization=f, estimator=estimator, critic="online")
         found = all_of(runs, lambda run: last_third(run, "credit/correlation"), "the correlation")
         return of_sample(found, share_of(runs))
@@ -227,13 +228,13 @@ def _credit_gap(
     def values(evidence: Evidence, side: tuple[str, str]) -> Sample:
         first: tuple[Kind, Kind] = ("factorial", "importance")
         offline = "offline" in (ours[1], theirs[1])
-        study = evidence.decoupler(preset, *(reversed(first) if offline else first))
+        study = decoupler_of(evidence, preset, *(reversed(first) if offline else first))
         estimator, critic = side
         runs = study.whole(algorithm="ppo", factorization=f, estimator=estimator, critic=critic)
         return all_of(runs, number, metric or "the final return")
 
     def measure(evidence: Evidence) -> Measurement:
-        study = evidence.decoupler(preset, "importance", "factorial")
+        study = decoupler_of(evidence, preset, "importance", "factorial")
         share = share_of(list(study.runs))
         return of_difference(values(evidence, ours), values(evidence, theirs), share)
 
@@ -277,7 +278,7 @@ def _family_mean(preset: str, algorithm: str, f: str, number: Callable[..., floa
     Callable[[Evidence], Measurement]
 ):  # fmt: skip
     def measure(evidence: Evidence) -> Measurement:
-        study = evidence.decoupler(preset, "cross_family")
+        study = decoupler_of(evidence, preset, "cross_family")
         runs = study.whole(algorithm=algorithm, factorization=f)
         return of_sample(all_of(runs, number, "the number"), share_of(runs))
 
@@ -286,7 +287,7 @@ def _family_mean(preset: str, algorithm: str, f: str, number: Callable[..., floa
 
 def _family_gain(preset: str, algorithm: str) -> Callable[[Evidence], Measurement]:
     def measure(evidence: Evidence) -> Measurement:
-        study = evidence.decoupler(preset, "cross_family")
+        study = decoupler_of(evidence, preset, "cross_family")
         sides = [study.whole(algorithm=algorithm, factorization=f) for f in ("vdn", "shared")]
         ours, theirs = (
             all_of(side, lambda run: run.number("final_smoothed"), "the final return")
@@ -301,7 +302,7 @@ def _family_gain(preset: str, algorithm: str) -> Callable[[Evidence], Measuremen
 
 
 def _factorial(evidence: Evidence, preset: str) -> Decoupler:
-    return evidence.decoupler(preset, "factorial")
+    return decoupler_of(evidence, preset, "factorial")
 
 
 def _mean(preset: str, config: Config, metric: str) -> Callable[[Evidence], Measurement]:

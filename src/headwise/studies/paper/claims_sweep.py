@@ -15,9 +15,9 @@ from math import inf
 from headwise.report.claims.ledger import Claim
 from headwise.report.claims.measurement import Evidence, Measurement, of_finding
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
-from headwise.report.published import TASKS
 from headwise.report.sweep import Finding, Sweep, Where
 from headwise.report.totals import Total
+from headwise.studies.paper.published import TASKS
 
 ALIKE = 0.05
 """The smallest effect of interest on the paper's scale: a smaller difference does not matter.

@@ -10,7 +10,7 @@ cell's runs of all fractions and seeds can train in one population.
 
 from dataclasses import replace
 
-from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
+from headwise.studies.paper.plans.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Study
 
 FRACTIONS = (0.5, 0.2, 0.1)

@@ -10,7 +10,7 @@ nothing is learnt in so few steps, and nothing of it is judged but the times.
 
 from dataclasses import replace
 
-from headwise.studies.paper import cells, smaller, with_hyperparameters
+from headwise.studies.paper.plans.paper import cells, smaller, with_hyperparameters
 from headwise.study import Cell, Study
 
 ROLLOUTS = 2

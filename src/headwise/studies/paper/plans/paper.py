@@ -14,7 +14,7 @@ With `preset=as_published` there are the 45 cells of PPO that the package has an
 `shared`, `vdn` and `qplex`, each as it is treated there; nothing else would be different.
 """
 
-from headwise.studies._decoupler_presets import Preset, published_ppo
+from headwise.studies.paper.plans._decoupler_presets import Preset, published_ppo
 from headwise.study import Environment, Study
 
 VIEWS = ("discrete", "hybrid", "continuous")

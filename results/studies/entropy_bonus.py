@@ -13,7 +13,7 @@ as in the sweep.
 
 from dataclasses import replace
 
-from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
+from headwise.studies.paper.plans.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Cell, Study
 
 PAYS_ENTROPY = {

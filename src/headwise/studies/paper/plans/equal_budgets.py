@@ -9,7 +9,7 @@ equal_budget=true` has the other environments, too.
 
 from dataclasses import replace
 
-from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
+from headwise.studies.paper.plans.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Study
 
 

@@ -7,8 +7,8 @@ critic learning from the last rollout (online) or from rows of the past (offline
 `credit/correlation` and `credit/accuracy` are kept at every update. 5 seeds, 100,000 steps.
 """
 
-from headwise.studies._decoupler_cells import ppo_cell
-from headwise.studies._decoupler_presets import Preset
+from headwise.studies.paper.plans._decoupler_cells import ppo_cell
+from headwise.studies.paper.plans._decoupler_presets import Preset
 from headwise.study import Study
 
 OFFLINE_ROWS = 80_000

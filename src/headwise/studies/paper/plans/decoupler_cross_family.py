@@ -16,8 +16,12 @@ from typing import Any
 
 from headwise.algorithms.dqn import DQN
 from headwise.algorithms.sac import SAC
-from headwise.studies._decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS, ppo_cell
-from headwise.studies._decoupler_presets import Estimator, Preset, decoupler_factorization
+from headwise.studies.paper.plans._decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS, ppo_cell
+from headwise.studies.paper.plans._decoupler_presets import (
+    Estimator,
+    Preset,
+    decoupler_factorization,
+)
 from headwise.study import Cell, Study
 
 OFF_POLICY: dict[str, Any] = {

@@ -3,11 +3,11 @@
     headwise study run decoupler_factorial
 
 Both presets: `sound` treats every variant alike, `as_published` is what the authors' package did
-(headwise.studies._decoupler_presets tells the differences). 16 seeds, 100,000 steps, 48 updates.
+(`_decoupler_presets` tells the differences). 16 seeds, 100,000 steps, 48 updates.
 """
 
-from headwise.studies._decoupler_cells import ppo_cell
-from headwise.studies._decoupler_presets import Estimator, Preset
+from headwise.studies.paper.plans._decoupler_cells import ppo_cell
+from headwise.studies.paper.plans._decoupler_presets import Estimator, Preset
 from headwise.study import Study
 
 CELLS: tuple[tuple[str, Estimator], ...] = (

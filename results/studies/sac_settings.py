@@ -11,7 +11,7 @@ CoopPush and Lander with a fifth. All else is as in the paper's sweep.
 
 from dataclasses import replace
 
-from headwise.studies.paper import (
+from headwise.studies.paper.plans.paper import (
     FACTORIZATIONS,
     cells,
     smaller,

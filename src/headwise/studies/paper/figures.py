@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from headwise.report.cells import Band, band
-from headwise.report.decoupler import Decoupler, last_third, smoothed_curve, trait
 from headwise.report.figures.figure import Figure, Lines
 from headwise.report.figures.together import line
 from headwise.report.names import (
@@ -23,6 +22,7 @@ from headwise.report.names import (
 )
 from headwise.report.statistics.aggregates import Array
 from headwise.report.sweep import NotMeasuredError
+from headwise.studies.paper.decoupler_runs import Decoupler, last_third, smoothed_curve, trait
 from headwise.study.records import Record
 
 SECTION = "Contextual-Decoupler"

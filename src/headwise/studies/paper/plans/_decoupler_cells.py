@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from headwise.studies._decoupler_presets import (
+from headwise.studies.paper.plans._decoupler_presets import (
     Estimator,
     Preset,
     decoupler_factorization,

@@ -5,7 +5,7 @@
 
 from dataclasses import replace
 
-from headwise.studies.decoupler_factorial import make as make_factorial
+from headwise.studies.paper.plans.decoupler_factorial import make as make_factorial
 from headwise.study import Study
 
 

@@ -16,8 +16,8 @@ from headwise.factorizations import Factorization
 from headwise.factorizations.qplex import QPLEX
 from headwise.factorizations.values import Center
 from headwise.factorizations.vdn import VDN
-from headwise.studies._decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS
-from headwise.studies.decoupler_cross_family import OFF_POLICY
+from headwise.studies.paper.plans._decoupler_cells import SMOKE_ENVS, SMOKE_STEPS, STEPS
+from headwise.studies.paper.plans.decoupler_cross_family import OFF_POLICY
 from headwise.study import Cell, Study
 
 CENTERS: tuple[Center, ...] = ("max", "mean", "none")

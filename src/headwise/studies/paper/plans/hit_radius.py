@@ -9,7 +9,7 @@ a fifth of the sweep's steps; all else as there.
 
 from dataclasses import replace
 
-from headwise.studies.paper import cells, smaller, with_budgets, with_hyperparameters
+from headwise.studies.paper.plans.paper import cells, smaller, with_budgets, with_hyperparameters
 from headwise.study import Study
 
 RADII = (0.05, 0.1, 0.2)
