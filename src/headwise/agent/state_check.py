@@ -59,7 +59,7 @@ def check_state(config: RunConfig, seeds: Sequence[int], face: Face, state: Stat
     for name, x in state.get("now", {}).items():
         kind = torch.bool if name == "legal" else torch.float32
         _check("now", name, x, (members, slots, *step.get(name, ())), (kind,))
-    for name, x in state.get("env", {}).items():
+    for name, x in sorted(state.get("env", {}).items()):  # a file has them in any order
         _check("env", name, x, x.shape[:1], (torch.uint8,))
     if memory := state.get("memory"):
         _check_memory(memory, step, (members, slots), replays="next" in memory)
