@@ -8,7 +8,7 @@ from gymnasium.vector import VectorEnv
 import headwise as hw
 from headwise.envs.envpool import EnvPoolEnvs
 from headwise.envs.foreign import foreign_env
-from headwise.envs.types import slot_seeds
+from headwise.envs.seeds import slot_seeds
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting")
 SMALL = {"rollout": 64, "minibatch": 32, "epochs": 1, "hidden": (8,)}

@@ -14,7 +14,7 @@ from headwise import EnvError
 from headwise.algorithms.base import Acted
 from headwise.envs.foreign import foreign_env
 from headwise.envs.native.vec_env import NativeVecEnv
-from headwise.envs.types import slot_seeds
+from headwise.envs.seeds import slot_seeds
 from headwise.training.replay import Replay
 from headwise.training.transition import Transition
 

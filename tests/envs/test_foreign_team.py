@@ -12,7 +12,7 @@ from headwise.envs.foreign import foreign_env
 from headwise.envs.foreign.codec import EnvCodec
 from headwise.envs.make import make_vec
 from headwise.envs.native.parallel_env import parallel_env
-from headwise.envs.types import slot_seeds
+from headwise.envs.seeds import slot_seeds
 
 
 def test_our_own_team_earns_what_the_environment_pays():

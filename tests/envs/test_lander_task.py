@@ -4,7 +4,7 @@ import pytest
 from headwise import EnvError
 from headwise.envs.lander import landers
 from headwise.envs.lander_task import LanderVecEnv
-from headwise.envs.types import slot_seeds
+from headwise.envs.seeds import slot_seeds
 
 BACKENDS = ("envpool", "gymnasium")
 

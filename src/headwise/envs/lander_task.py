@@ -20,7 +20,8 @@ from headwise.envs.lander import (
 )
 from headwise.envs.native.info import Reference
 from headwise.envs.scripted import Floats, Policy, Settings, in_view
-from headwise.envs.types import Allocate, StepBatch, slot_seeds
+from headwise.envs.seeds import slot_seeds
+from headwise.envs.types import Allocate, StepBatch
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec, ObsSpec, View, ViewKind, bin_values
 
