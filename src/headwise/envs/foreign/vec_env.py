@@ -136,10 +136,8 @@ class ForeignVecEnv:
         if not self._begun:
             raise EnvError(f"{self.name}: step before reset", fix="Call reset() first.")
         if action.shape != self._action_shape:
-            allowed = str(self._action_shape)
-            raise EnvError(
-                f"{self.name}: actions of the wrong shape", got=action.shape, allowed=allowed
-            )
+            what = f"{self.name}: actions of the wrong shape"
+            raise EnvError(what, got=action.shape, allowed=str(self._action_shape))
         flat = action.reshape(-1, action.shape[-1])
         # All are translated before the first is taken, so that a bad one leaves all as they were.
         translated = [self.codec.to_env_batch(flat[rows]) for rows in self._rows]
@@ -208,7 +206,7 @@ class ForeignVecEnv:
             return int(rows.start + slots[row])
 
         self.codec.observations.write(final.obs, last, lambda row: self._where(slot(row)))
-        self._refuse_what_is_not_finite(last, slot)
+        self._check(last, slot)
         if not is_one:
             to[slots] = last
 
@@ -217,11 +215,10 @@ class ForeignVecEnv:
         out, slot = self._parts[start].obs, start.__add__
         if not adapter.in_place:
             self.codec.observations.write(leaves, out, lambda row: self._where(slot(row)))
-        self._refuse_what_is_not_finite(out, slot)
+        self._check(out, slot)
 
-    def _refuse_what_is_not_finite(
-        self, out: NDArray[np.float32], slot: Callable[[int], int]
-    ) -> None:
+    def _check(self, out: NDArray[np.float32], slot: Callable[[int], int]) -> None:
+        """Refuses what is not finite."""
         if self.obs_spec.is_bytes:
             return
         for part in self.obs_spec.numbers:
