@@ -127,6 +127,16 @@ def test_zero_at_zero(bends):
     assert (mixture(torch.zeros_like(advantage), weights, bends) == 0).all()
 
 
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_relu_lets_nothing_of_max_centered_advantages_through(soft):
+    """They are never above zero: Q would be V whatever is done, and stay so."""
+    advantage, weights = randoms(50, 3, 16)
+    relu = {"relu": True, "soft": soft}
+    below = -advantage.abs() - 1e-3
+    assert (mixture(below, weights, relu) == 0.0).all()
+    assert (slopes(below, weights, bends=relu) == 0.0).all()
+
+
 def test_small_advantages_keep_their_digits():
     """exp(x) - 1 in single precision would lose all digits of x = -1e-9."""
     advantage = torch.tensor([-1e-9, -1e-3, -30.0, -1000.0]).view(1, 4, 1)

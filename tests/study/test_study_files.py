@@ -26,7 +26,7 @@ CELLS = {  # and seeds
     "lambda_sweep": (20, 8),
     "critic_target": (6, 16),
     "signed_weights": (6, 16),
-    "centering": (13, 8),
+    "centering": (13, 5),
     "divergence": (9, 8),
     "decoupler_target_entropy": (15, 5),
     "ar_order": (18, 5),

@@ -37,7 +37,7 @@ def kinds() -> list[tuple[Factorization, dict[str, str]]]:
     return found
 
 
-def make(seeds: int = 8, smoke: bool = False) -> Study:
+def make(seeds: int = 5, smoke: bool = False) -> Study:
     """The study; `smoke` is the same with tiny budgets and one seed."""
     config = DQN(**OFF_POLICY)
     if smoke:
