@@ -26,7 +26,7 @@ def elu(x: Tensor) -> Tensor:
 
 def relu_from_zero(x: Tensor) -> Tensor:
     """X from zero on, zero below; its slope is 1 at zero, as that of `elu`."""
-    return torch.where(x < 0.0, 0.0, x)
+    return x.masked_fill(x < 0.0, 0.0)
 
 
 def power(x: Tensor, exponent: float | Tensor) -> Tensor:

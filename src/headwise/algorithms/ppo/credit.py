@@ -75,7 +75,7 @@ def credit_weights(
         used = importance * even
         total = used.sum(-1, keepdim=True)
         none = total == 0.0
-        shares = torch.where(none, even / count, used / torch.where(none, 1.0, total))
+        shares = torch.where(none, even / count, used / total.masked_fill(none, 1.0))
         weights = alpha * shares + (1.0 - alpha) * (even / count)
     else:
         powered = power(importance + _TINY, alpha)
