@@ -59,6 +59,8 @@ def studies() -> Iterator[Study]:
         yield _experiment("learning", family="sac", seeds=5, settings=settings)
     for settings in OF_DQN:
         yield _experiment("learning", family="dqn", seeds=5, settings=settings)
+    for name in ("critic_target", "signed_weights", "divergence", "centering"):
+        yield load_study(name)
 
 
 def _experiment(name: str, **arguments: Any) -> Study:

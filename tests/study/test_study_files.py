@@ -400,6 +400,12 @@ RESULTS = {
         ("importance_recovery", {}),
         ("lambda_sweep", {}),
     ],
+    "decoupler_settings": [
+        ("critic_target", {}),
+        ("signed_weights", {}),
+        ("divergence", {}),
+        ("centering", {}),
+    ],
     "variance_law": [("decoupler_factorial", {})],
 }
 """Tables in `results/`, and the studies that their runs belong to."""
