@@ -5,6 +5,7 @@ import sys
 import types
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tiny_study import contents, tiny_cell, tiny_study
 
@@ -14,6 +15,7 @@ from headwise.study.live import Live
 from headwise.study.planner import Pack
 
 INLINE = Options(executor="inline", device="cpu")
+REPORT = hw.Report(10, 20, (3,), {"x": np.ones(1)}, np.ones(1, np.bool_))
 CELLS = [replace(tiny_cell(), evaluate=Evaluate(every=0.5, episodes=2, last=3)), tiny_cell("ppo")]
 
 
@@ -42,6 +44,19 @@ def test_every_run_has_its_file_and_results_are_the_same(tmp_path):
             assert last["eval/mean_return"] == result["eval_return"]
         assert (logs / "jsonl" / f"{name}.jsonl").stat().st_size
         assert list((logs / "tensorboard" / name / f"seed_{run.seed}").glob("events.*"))
+
+
+def test_what_begins_once_more_leaves_nothing_of_before(tmp_path):
+    from tensorboard.backend.event_processing import event_accumulator as events
+
+    for _ in range(2):
+        sink = hw.TensorBoardSink(tmp_path)
+        sink.open([3], 0)
+        sink.write(REPORT)
+        sink.close()
+    log = events.EventAccumulator(str(tmp_path / "seed_3"))
+    log.Reload()
+    assert len(log.Scalars("x")) == 1
 
 
 def test_services_get_settings_group_and_tags(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ study = Study.grid(
 
 
 def test_an_array_of_jobs_shares_a_folder(tmp_path):
-    file, folder = tmp_path / "array.py", tmp_path / "shared"
+    file, folder = tmp_path / "many_jobs.py", tmp_path / "shared"
     file.write_text(STUDY)
     command = [
         sys.executable, "-m", "headwise.cli", "study", "run", str(file), "--out", str(folder),

@@ -40,11 +40,12 @@ class TensorBoardSink:
         """Begins, or goes on after `step`: TensorBoard then hides what was written behind it."""
         from torch.utils.tensorboard import SummaryWriter
 
-        purge = step + 1 if step else 0  # also what a run left that begins once more
-        self._writers = [
-            SummaryWriter(str(self._folder / f"seed_{label}"), purge_step=purge)
-            for label in seed_labels(seeds)
-        ]
+        purge = step + 1 if step else None
+        homes = [self._folder / f"seed_{label}" for label in seed_labels(seeds)]
+        for home in homes if not step else ():  # of a run that begins once more
+            for old in home.glob("events.out.tfevents.*"):
+                old.unlink()
+        self._writers = [SummaryWriter(str(home), purge_step=purge) for home in homes]
 
     def write(self, report: Report) -> None:
         """Takes one report."""
