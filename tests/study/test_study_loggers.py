@@ -109,5 +109,12 @@ def test_who_is_under_way_can_be_seen(tmp_path):
     assert live.read() == {first: (32, 1.5), second: (32, None)}
     (tmp_path / ".live" / "x.json").write_text("{")
     assert len(Live(tmp_path).read()) == 2
+    live.sweep(lambda ids: ids[:1])  # somebody is at it
+    assert len(live.read()) == 2
+    live.sweep(lambda ids: [])
+    assert live.read() == {}
+    live = Live(tmp_path)
+    live.stepped(pack, 32, [])
+    assert live.read()[second] == (32, None)
     live.gone(pack)
     assert live.read() == {}

@@ -200,6 +200,7 @@ def _under_way(
             shown.say(f"warning: {_NO_LOCKS.format(store.folder)}")
         else:
             store.sweep(locks.held_elsewhere)
+            Live(store.folder).sweep(locks.held_elsewhere)
         again = options.retry_failed
         sweep_saves(store.folder / SAVED, lambda i: store.is_open(i, retry_failed=again))
         return _Conductor(store, locks, executor, options, shown, extras.saves).conduct(asked)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -58,6 +58,17 @@ class Live:
         """The pack is no longer under way."""
         self._told.pop(pack.id, None)
         remove(self._path(pack))
+
+    def sweep(self, held: Callable[[list[str]], list[str]]) -> None:
+        """Removes the notes of killed runners: those of which nobody holds a run.
+
+        Args:
+            held: Tells which of some runs a living runner has.
+        """
+        for path in self._folder.glob("*.json"):
+            with suppress(OSError, ValueError, TypeError):
+                if not held(list(parse_json(path.read_bytes()))):
+                    remove(path)
 
     def read(self) -> dict[str, UnderWay]:
         """What was last said of each run; of those that nobody works on any more, too."""
