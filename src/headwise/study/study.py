@@ -91,6 +91,12 @@ class Study:
         for one, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, one.name, value)
 
+    def __repr__(self) -> str:
+        runs = len(self.cells) * len(self.seeds)
+        return (
+            f"Study({self.name!r}, {len(self.cells)} cells, {len(self.seeds)} seeds, {runs} runs)"
+        )
+
     @classmethod
     def grid(
         cls,

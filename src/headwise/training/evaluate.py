@@ -76,6 +76,9 @@ class Evaluation:
     def _units(self) -> FloatArray:
         return self.scores if len(self.seeds) > 1 else self.returns.ravel()
 
+    def __repr__(self) -> str:
+        return f"Evaluation({self})"
+
     def __str__(self) -> str:
         number, episodes = len(self.seeds), self.returns.shape[-1]
         seeds = f"{number} seed{'s' * (number > 1)}"

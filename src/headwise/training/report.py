@@ -51,6 +51,10 @@ class Report:
         """The mean return of each member's last episodes, (P,); NaN before the first."""
         return self.values["rollout/ep_rew_mean"]
 
+    def __repr__(self) -> str:
+        returns = ", ".join(f"{x:.4g}" for x in self.returns)
+        return f"Report(step={self.step} of {self.total}, seeds={self.seeds}, returns=[{returns}])"
+
 
 def metric_columns(loop: Loop) -> dict[str, FloatArray]:
     """What the last update reported, one column (P,) for each name, fetched to the host.
