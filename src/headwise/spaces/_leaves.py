@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,14 @@ class ObsLeaf:
     """For categories the first option of each element."""
     is_packed: bool = False
     """Whether a row holds its bytes as they are, four to a word; else one float32 a number."""
+    keys: tuple[Any, ...] = ()
+    """The keys that lead to it; none where the observation is one array."""
+    dtype: str = "float32"
+    """Its type in the space."""
+    low: float = -math.inf
+    """The least number that the space allows anywhere in it."""
+    high: float = math.inf
+    """And the largest."""
 
 
 def absent(dtype: np.dtype[Any]) -> int:
@@ -120,7 +128,12 @@ class Numbers:
 
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""
-        return ObsLeaf(self.path, self.shape)
+        low, high = -math.inf, math.inf
+        if self.size and self.bounds is not None:
+            low, high = float(np.min(self.bounds[0])), float(np.max(self.bounds[1]))
+        return ObsLeaf(
+            self.path, self.shape, keys=self.keys, dtype=self.dtype.name, low=low, high=high
+        )
 
 
 @dataclass
@@ -172,7 +185,9 @@ class Categories(Numbers):
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""
         counts, starts = (tuple(map(int, np.ravel(x))) for x in (self.counts, self.starts))
-        return ObsLeaf(self.path, self.shape, counts, starts)
+        return ObsLeaf(
+            self.path, self.shape, counts, starts, keys=self.keys, dtype=self.dtype.name
+        )
 
 
 @dataclass
@@ -209,7 +224,7 @@ class Packed(Numbers):
 
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""
-        return ObsLeaf(self.path, self.shape, is_packed=True)
+        return replace(super().described(), is_packed=True)
 
 
 def of_box(path: str, keys: tuple[Any, ...], space: spaces.Box | spaces.MultiBinary) -> Numbers:

@@ -37,6 +37,8 @@ class ObsSpec:
     """How `normalise_obs="auto"` begins; None, where nothing is scaled unless somebody says so."""
     leaves: tuple[ObsLeaf, ...] = field(default=(), compare=False, repr=False)
     """What the slices are made of; empty for a plain vector."""
+    space: Any = field(default=None, compare=False, repr=False)
+    """The space itself; None for a plain vector."""
 
     @classmethod
     def flat(cls, size: int, name: str = "observation") -> ObsSpec:
@@ -105,7 +107,7 @@ class ObsCodec:
         codec._finish(observation_spaces)
         return codec
 
-    def _finish(self, space: object) -> None:
+    def _finish(self, space: Any) -> None:
         if not self._leaves:
             raise SpaceError("the observation space is empty", got=space)
         slices: dict[str, slice] = {}
@@ -123,7 +125,8 @@ class ObsCodec:
             )
         prior = ObsPrior.joined([leaf.prior() for leaf in self._leaves])
         only_bytes = all(leaf.is_bytes for leaf in self._leaves)
-        self.spec = ObsSpec(start, slices, only_bytes, prior, self.leaves)
+        whole = space if isinstance(space, spaces.Space) else spaces.Dict(space)
+        self.spec = ObsSpec(start, slices, only_bytes, prior, self.leaves, whole)
 
     def is_batch(self, obs: Any) -> bool:
         """Whether an observation has one axis more than a single one, as a batch has."""
