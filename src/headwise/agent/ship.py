@@ -45,6 +45,7 @@ def export_member(
         face.codec.actions,
         view=face.codec.view,
         normaliser=loop.normaliser,
+        network=config.network,
         member=member,
     )
     kinds[suffix](policy, path, deterministic=deterministic, masks=masks)

@@ -124,6 +124,8 @@ def _check_learner(
         total_steps=config.total_timesteps or 1,
         factorization=config.factorization,
         keys=ShapesOnly(seeds),
+        network=config.network,
+        normalized=bool(config.normalization.normalise_obs),
     )
     try:
         promised = config.algorithm.build(task).state_dict()

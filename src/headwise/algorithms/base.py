@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import (
     Annotated,
@@ -26,6 +26,7 @@ from headwise.checks import check_settings
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization
 from headwise.heads.layout import Layout
+from headwise.nets.encoders import NetworkConfig
 from headwise.nets.preprocess import Seen
 from headwise.ops import Buffer
 from headwise.population import Keys, per_member
@@ -65,6 +66,10 @@ class Task:
     """Environment steps of each member over the whole run, for schedules."""
     factorization: Factorization
     keys: Keys
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    """How observations become what networks see."""
+    normalized: bool = False
+    """Whether numbers of observations are brought to a common size before."""
 
     @property
     def device(self) -> torch.device:

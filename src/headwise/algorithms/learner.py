@@ -12,10 +12,11 @@ from torch import Tensor
 from headwise import ops
 from headwise.algorithms.base import Acted, Acting, Algorithm, AlgorithmConfig, Metrics, Task
 from headwise.algorithms.schedules import is_scheduled
-from headwise.factorizations.base import check_offers
+from headwise.factorizations.base import check_offers, check_shares
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
-from headwise.nets.preprocess import Seen, vector_of
+from headwise.nets.encoders import Encoder, make_encoder
+from headwise.nets.preprocess import Seen, vector_of, words_of
 from headwise.ops import Buffer, Recorded, Scratch
 from headwise.ops.buffers import Trace
 from headwise.population.keys import Stream
@@ -49,8 +50,11 @@ class Learner(Algorithm, ABC):
         kind.check(task.spec)
         for what in config.needs:
             check_offers(kind, what, config.name)
-        self._settings, self.keys, self._obs_spec = config, keys, task.obs_spec
-        self.features = task.obs_spec.vector_size
+        self._settings, self.keys, self._task = config, keys, task
+        spec, self.encodes = task.obs_spec, task.network.learns
+        self.obs_size = spec.size if self.encodes else spec.vector_size
+        """Numbers of an observation as a batch has it: for an encoder the words of its row."""
+        self.features = self.obs_size
         """Numbers of an observation as networks see it."""
         self.layout = Layout(task.spec, task.device, joint=kind.is_joint)
         self.num_envs = task.num_slots
@@ -87,6 +91,20 @@ class Learner(Algorithm, ABC):
 
     def _record(self) -> None:
         """Records what it does, on the buffers of now; here nothing."""
+
+    def make_encoder(self, number: int) -> Encoder | None:
+        """One of its encoders; those of one number begin alike. None: networks see observations.
+
+        Blueprints are made after it.
+        """
+        task = self._task
+        encoder = make_encoder(
+            task.network, task.obs_spec, self.keys, number, normalized=task.normalized
+        )
+        if encoder is not None:
+            check_shares(task.factorization)
+            self.features = encoder.width
+        return encoder
 
     def blueprint(self, rows: int, **kinds: Any) -> Blueprint:
         """What networks are built from, for at most so many rows; `Blueprint` names the kinds."""
@@ -128,8 +146,8 @@ class Learner(Algorithm, ABC):
         bodies = self._act_once, self._draw, self._greedy
         self._act, self._drawn, self._mode = (Recorded(x, self.layout.device) for x in bodies)
         self._acting: Acting | None = None
-        sees_rows = type(self).act is Learner.act and not self._obs_spec.packed
-        if sees_rows and action.core is not None:
+        sees_rows = not self.encodes and not self._task.obs_spec.packed
+        if sees_rows and type(self).act is Learner.act and action.core is not None:
             see, masked = partial(self._see, legal=None), self.mask is not None
             given = layout or self.layout, self.obs, action, self._kept(), see, self._act_once
             self._acting = Acting(*given, masked)
@@ -206,8 +224,9 @@ class Learner(Algorithm, ABC):
             put_mask(self.mask, self.layout.mask(legal))
 
     def vector(self, obs: Seen) -> Tensor:
-        """What networks see of observations."""
-        return vector_of(obs, self._obs_spec)
+        """What networks see of observations, or encoders read."""
+        spec = self._task.obs_spec
+        return vector_of(obs, spec) if not self.encodes else words_of(obs, spec)
 
     def _make_room_for(self, legal: Tensor | None) -> None:
         """Masks may come for the first time at any moment."""

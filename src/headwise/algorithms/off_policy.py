@@ -20,6 +20,7 @@ from headwise.algorithms.base import (
 from headwise.algorithms.learner import Learner, put, put_mask
 from headwise.checks import check_counts
 from headwise.heads.layout import Layout
+from headwise.nets.encoders import Encoder
 from headwise.ops import Buffer, HeadTable, Recorded
 from headwise.ops.threads import member_threads
 from headwise.population.store import Store
@@ -115,8 +116,8 @@ class OffPolicyLearner(Learner):
         """Makes room for batches with or without masks."""
         self.masked, layout, rows = masked, self.layout, self.plan.batch_size
         masks = masked or layout.always_masks
-        self.batch = Transitions(layout, self.keys.num_members, rows, self.features, masked=masks)
-        self.obs = self._scratch("obs", self.num_envs, self.features, gradient=False)
+        self.batch = Transitions(layout, self.keys.num_members, rows, self.obs_size, masked=masks)
+        self.obs = self._scratch("obs", self.num_envs, self.obs_size, gradient=False)
         self.mask = None
         if masks:
             self.mask = self._scratch("mask", self.num_envs, layout.total, gradient=False)
@@ -140,6 +141,12 @@ class OffPolicyLearner(Learner):
     @abstractmethod
     def metrics(self) -> Metrics:
         """What the last update reports: (P,) for a member, (P, H) for its heads."""
+
+    def _seen(
+        self, encoder: Encoder | None, obs: Buffer, name: str, *, learns: bool = False
+    ) -> Buffer:
+        """What networks see of observations; see `Encoder.forward`."""
+        return obs if encoder is None else encoder.forward(obs, name, learns=learns)
 
     def _use(self) -> Buffer | None:
         """Which heads the actions taken use, (P, 1, B, H); None: all of them."""

@@ -18,6 +18,7 @@ from headwise.export.actions import NamedActions
 from headwise.export.observations import NamedObservations
 from headwise.export.policy import DeployedPolicy
 from headwise.factorizations import Factorization
+from headwise.nets.encoders import NetworkConfig
 from headwise.nets.preprocess import Seen
 from headwise.population import Keys, finite_members, select_members
 from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, ObsSpec, View
@@ -38,6 +39,7 @@ def deploy(
     *,
     view: View | None = None,
     normaliser: Normaliser | None = None,
+    network: NetworkConfig | None = None,
     member: int = 0,
 ) -> DeployedPolicy:
     """The policy of one member, on the CPU, with a copy of everything it needs.
@@ -51,6 +53,7 @@ def deploy(
         actions: The action space; without one every head is an output by its own name.
         view: How the training environment sees the actions of that space, if not as they are.
         normaliser: What the learner's observations were normalised by.
+        network: How the learner reads observations, if not as they are.
         member: The number of the member.
     """
     state = {name: x.cpu() for name, x in learner.state_dict().items()}
@@ -73,6 +76,8 @@ def deploy(
             total_steps=1,
             factorization=factorization,
             keys=Keys([0]),  # what it begins with is overwritten
+            network=network or NetworkConfig(),
+            normalized=normaliser is not None and normaliser.scales_obs,
         )
     )
     single.load_state_dict(mine)

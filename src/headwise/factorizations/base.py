@@ -108,6 +108,18 @@ def need_max(center: str, who: str) -> None:
         )
 
 
+def check_shares(factorization: Factorization) -> None:
+    """Refuses an encoder for heads that share nothing, unless somebody says that they share it."""
+    if not getattr(factorization, "shared_encoder", True):
+        raise ConfigError(
+            f"the heads of the factorization {factorization.name!r} share nothing, and this "
+            "observation is read by an encoder",
+            got="shared_encoder=False",
+            allowed="shared_encoder=True: one encoder for all heads, networks of their own behind",
+            fix='Say shared_encoder=True, or use encoder="vector".',
+        )
+
+
 def need_options(blueprint: Blueprint, name: str) -> None:
     """Refuses critics that branch over options for an action without any: it would be `shared`."""
     if not blueprint.layout.num_discrete:

@@ -72,6 +72,8 @@ class ChainActor(FactoredPolicy):
         if self.table.is_conditional:
             ops.multiply.backward(self._entropy(rows), self._use(rows), out=out.entropy)
             ops.fill(seen.gradient_buffer, 0.0)
+        if x.has_gradient:
+            ops.fill(x.gradient_buffer, 0.0)
         for head in reversed(self._order):
             if self.table.is_conditional:
                 by_use = self._scratch("by use", rows)

@@ -66,6 +66,8 @@ class BranchingCritic:
 
     num_values = 1
     bends: Mapping[str, bool] = {}
+    adds = False
+    """Whether something has written the gradient of features before the dueling network does."""
 
     def __init__(self, blueprint: Blueprint, num_bins: int) -> None:
         checked_count("branch_width of a branching critic", blueprint.branch_width)
@@ -92,7 +94,7 @@ class BranchingCritic:
         chosen, q = self._advantage(x.num_rows), self._scratch("q", x.num_rows)
         self.combine_backward(value, chosen, x, out=q)
         ops.advantages.backward(y, *self._centered_at(actions), table=self.table, out=chosen)
-        self.net.backward([x])
+        self.net.backward([x], add=self.adds and x.has_gradient)
 
     def combine(self, value: Buffer, advantage: Buffer, x: Buffer, *, out: Buffer) -> None:
         """Writes Q, (P, 1, B, 1): V plus the sum of the advantages."""
@@ -134,6 +136,8 @@ class MixingCritic(BranchingCritic):
         width: Hidden units of the mixer.
         bends: How its units bend and its weights are made positive, as `ops.mix` has it.
     """
+
+    adds = True
 
     def __init__(
         self, blueprint: Blueprint, num_bins: int, width: int, bends: Mapping[str, bool]

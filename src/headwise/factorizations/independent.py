@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from headwise.added import added
 from headwise.factorizations.base import Factorization, factorizations
 from headwise.factorizations.critics import ValueCritic
 from headwise.factorizations.independent_critics import IndependentCritics
@@ -22,6 +23,10 @@ class Independent(Factorization):
 
     name: ClassVar[str] = "independent"
     soft_targets: ClassVar[bool] = True
+
+    shared_encoder: bool = added(False)
+    """Whether heads share an encoder of images, entities or your own, which the paper's agents have
+    none of; their networks behind it stay their own."""
 
     def policy(self, blueprint: Blueprint) -> Policy:
         """A policy network for each head."""

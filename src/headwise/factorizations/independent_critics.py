@@ -109,7 +109,8 @@ class IndependentCritics:
         for copy in range(self.copies):
             own = y.copies(copy * self.num_continuous, self.num_continuous)
             ops.heads_last.backward(own, out=self._of_numbers(name, x, copy))
-        self._net.backward(self._inputs(x, action), weights=weights)
+        add = x.has_gradient and self._discrete is not None  # which wrote that of features
+        self._net.backward(self._inputs(x, action), weights=weights, add=add)
 
     def _of_numbers(self, name: str, x: Buffer, copy: int) -> Buffer:
         columns = self._room(name, x.num_rows).columns(self.num_discrete, self.num_continuous)

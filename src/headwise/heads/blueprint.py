@@ -12,8 +12,9 @@ from headwise.heads.layout import Layout
 from headwise.ops import Activation, Buffer, Evaluation, HeadTable, Layer, Network, Scratch
 from headwise.ops.heads import Kind
 from headwise.population.store import Free
+from headwise.population.torch_net import TorchNet
 
-Part: TypeAlias = Network | Free
+Part: TypeAlias = Network | Free | TorchNet
 
 Importance: TypeAlias = Literal["uniform", "range", "range_slope", "grad", "signed", "state"]
 """How a branching critic of PPO tells how much each head matters."""

@@ -55,3 +55,34 @@ def vector_of(rows: Seen, spec: ObsSpec) -> Tensor:
             x = x.flatten(-len(leaf.shape)) if leaf.shape else x.unsqueeze(-1)
         parts.append(x.float() / 255.0 if leaf.is_packed else x)
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+
+
+def words_of(rows: Seen, spec: ObsSpec) -> Tensor:
+    """Observations as an encoder reads them: rows of words as they are.
+
+    Leaves, which an exported policy is given, become rows of numbers, (..., spec.vector_size),
+    bytes as what they count: `numbered_leaves_of` takes them apart again.
+    """
+    if isinstance(rows, Tensor):
+        return rows
+    parts = []
+    for leaf in spec.leaves:
+        x = rows[leaf.path]
+        if leaf.counts is None:
+            x = x.flatten(-len(leaf.shape)) if leaf.shape else x.unsqueeze(-1)
+        parts.append(x.float())
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+
+
+def numbered_leaves_of(rows: Tensor, spec: ObsSpec) -> dict[str, Tensor]:
+    """The leaves in rows of numbers, as `words_of` made them of leaves."""
+    found, start = {}, 0
+    for leaf in spec.leaves:
+        where = spec.slices[leaf.path]
+        size = where.stop - where.start
+        if leaf.is_packed:
+            size = int(torch.Size(leaf.shape).numel())
+        x = rows[..., start : start + size]
+        found[leaf.path] = x if leaf.counts is not None else x.reshape(*x.shape[:-1], *leaf.shape)
+        start += size
+    return found

@@ -16,6 +16,7 @@ from headwise.errors import ConfigError
 from headwise.ops import Buffer, Network
 from headwise.population.keys import Keys, Stream, to_normal
 from headwise.population.reduce import per_member
+from headwise.population.torch_net import TorchNet
 
 
 class Free:
@@ -30,12 +31,17 @@ class Free:
         self.size = -(-width // 16) * 16
         self.buffer: Buffer | None = None
 
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers a member learns."""
+        return self.width
+
     def place(self, parameters: Buffer) -> None:
         """Takes its place among the members' parameters."""
         self.buffer = parameters.columns(0, self.width)
 
 
-Part = Network | Free
+Part = Network | Free | TorchNet
 
 
 class Store:
@@ -62,6 +68,8 @@ class Store:
             if isinstance(part, Free):
                 own.tensor.fill_(part.first)
                 own.tensor[..., part.width :] = 0.0
+            elif isinstance(part, TorchNet):
+                part.begin(keys)
             else:
                 number = self._begin(part, own.tensor, number)
         self.next = number
@@ -90,10 +98,10 @@ class Store:
     def num_parameters(self) -> int:
         """How many numbers a member learns."""
         return sum(
-            part.width
-            if isinstance(part, Free)
-            else part.copies
+            part.copies
             * sum((n + 1) * la.width for n, la in zip(part.inputs, part.layers, strict=True))
+            if isinstance(part, Network)
+            else part.num_parameters
             for part in self.parts
         )
 

@@ -185,9 +185,7 @@ class Categories(Numbers):
     def described(self) -> ObsLeaf:
         """What the outside may know of it."""
         counts, starts = (tuple(map(int, np.ravel(x))) for x in (self.counts, self.starts))
-        return ObsLeaf(
-            self.path, self.shape, counts, starts, keys=self.keys, dtype=self.dtype.name
-        )
+        return ObsLeaf(self.path, self.shape, counts, starts, keys=self.keys, dtype=self.dtype.name)
 
 
 @dataclass

@@ -66,6 +66,8 @@ def make_loop(
             total_steps=config.total_timesteps or 1,
             factorization=config.factorization,
             keys=keys,
+            network=config.network,
+            normalized=bool(config.normalization.normalise_obs),
         )
         check_networks(algorithm, task)
         gamma = algorithm.member_values("gamma", keys)

@@ -17,6 +17,7 @@ from headwise.envs.make import MOST_SLOTS
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
 from headwise.foreign_names import AT_LEARN
+from headwise.nets.encoders import NetworkConfig
 from headwise.population import Keys
 from headwise.registry import unknown
 from headwise.spaces import ObsSpec
@@ -86,6 +87,7 @@ class RunConfig:
     factorization: Factorization
     environment: EnvironmentConfig = EnvironmentConfig()
     normalization: Normalization = Normalization()
+    network: NetworkConfig = field(default_factory=NetworkConfig)
     num_envs: int = 16
     """Environment slots of each member."""
     total_timesteps: int | None = None
@@ -130,6 +132,7 @@ class RunConfig:
             else factorizations.get(factorization),
             "environment": environment,
             "normalization": Normalization(),
+            "network": NetworkConfig(),
         }
         where = where._replace(beside=(*where.beside, "factorization"))
         return cls(**_shared_out(kinds, flat, where))
@@ -140,8 +143,12 @@ class RunConfig:
         return dataclasses.replace(self, **_shared_out(parts, flat, where))
 
     def fitting(self, obs_spec: ObsSpec) -> RunConfig:
-        """This configuration with what "auto" means for such observations."""
-        return self.replace(normalise_obs=chosen(self.normalization.normalise_obs, obs_spec))
+        """This configuration with what is chosen for such observations, where nobody said it."""
+        network, scales = self.network.chosen(obs_spec), self.normalization.normalise_obs
+        if not scales and network.encoder is not None and network.encoder.normalizes:
+            scales = True
+        config = dataclasses.replace(self, network=network)
+        return config.replace(normalise_obs=chosen(scales, obs_spec))
 
     # --- members --------------------------------------------------------------------------------
 
@@ -209,13 +216,14 @@ class RunConfig:
             "factorization_settings": _as_plain(self.factorization),
             "num_envs": self.num_envs,
             **_as_plain(self.normalization),
+            **self.network.to_json(),
             "steps": self.total_timesteps,
         }
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> RunConfig:
         """Reads what `to_json` or `determining` wrote; what is not said of the parts is default."""
-        flat = [*_names(EnvironmentConfig), *_names(Normalization)]
+        flat = [*_names(EnvironmentConfig), *_names(Normalization), *_names(NetworkConfig)]
         return cls.of(
             config_from(algorithms.get(form["algorithm"]), dict(form["settings"])),
             factorization=config_from(
@@ -236,6 +244,7 @@ class RunConfig:
         for part, said in (
             (self.environment, form),
             (self.normalization, form),
+            (self.network, form),
             (self.algorithm, form["settings"]),
             (self.factorization, form["factorization_settings"]),
         ):
@@ -253,7 +262,7 @@ def shown(function: Callable[P, T]) -> Callable[P, T]:
     """A decorator of what takes settings of the environment by name: its signature shows them."""
     told = inspect.signature(function)
     *named, rest = told.parameters.values()
-    for one in (*fields(EnvironmentConfig), *fields(Normalization)):
+    for one in (*fields(EnvironmentConfig), *fields(Normalization), *fields(NetworkConfig)):
         if one.name not in told.parameters:
             default = None if one.default is dataclasses.MISSING else one.default
             kind = inspect.Parameter.KEYWORD_ONLY
@@ -262,7 +271,7 @@ def shown(function: Callable[P, T]) -> Callable[P, T]:
     return function
 
 
-_PARTS = ("algorithm", "factorization", "environment", "normalization")
+_PARTS = ("algorithm", "factorization", "environment", "normalization", "network")
 _OWN = ("num_envs", "total_timesteps")
 
 

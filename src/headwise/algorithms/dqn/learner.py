@@ -17,6 +17,7 @@ from headwise.algorithms.off_policy import OffPolicyLearner
 from headwise.errors import ConfigError
 from headwise.factorizations.base import Factorization, factorizations, offers
 from headwise.heads.action_value import ClosedFormValue
+from headwise.nets.encoders import with_encoder
 from headwise.ops import Buffer
 from headwise.population.store import Adam, Store
 
@@ -41,6 +42,8 @@ class DQNLearner(OffPolicyLearner):
         super().__init__(config, task)
         _check(config, kind)
         self.config = config
+        self.encoder, self.encoder_target = self.make_encoder(0), self.make_encoder(0)
+        """What reads observations for them, if anything has to."""
         blueprint = self.blueprint(
             config.batch_size, hidden=config.hidden, activation=config.activation,
             branch_width=config.branch_width,
@@ -48,8 +51,8 @@ class DQNLearner(OffPolicyLearner):
         make = kind.value if config.dueling else kind.plain_value
         self.value, self.value_target = make(blueprint), make(blueprint)
         """What learns, and the target network that follows it."""
-        self.store = Store(keys, self.value.parts)
-        self.target_store = Store(keys, self.value_target.parts)
+        self.store = Store(keys, with_encoder(self.value.parts, self.encoder))
+        self.target_store = Store(keys, with_encoder(self.value_target.parts, self.encoder_target))
         self.optimizer = Adam(self.store, self.setting("lr"), max_norm=config.max_grad_norm)
         self.optimizers = {"": self.optimizer}
         start, end = (config.member_values(n, keys) for n in ("epsilon_start", "epsilon"))
@@ -96,7 +99,8 @@ class DQNLearner(OffPolicyLearner):
         self.exploration.choose(self._best, self.acts, self._heads_mask)
 
     def _greedy(self) -> None:
-        self.value.greedy(self.obs, self._best, self.mask)
+        x = self._seen(self.encoder, self.obs, "act")
+        self.value.greedy(x, self._best, self.mask)
 
     def _chosen(self, *, greedy: bool) -> Tensor:
         if greedy:
@@ -116,29 +120,35 @@ class DQNLearner(OffPolicyLearner):
         reward, next_value = self._reward_and_next_value()
         ops.td_target(reward, batch.discount, next_value, None, None, out=self.target)
 
-        q = self.value.predict(batch.obs, batch.action, batch.mask)
+        x = self._seen(self.encoder, batch.obs, "x", learns=True)
+        q = self.value.predict(x, batch.action, batch.mask)
         error = q, self.target, self._weigh()
         ops.value_error(*error, coef=1.0, huber=huber, out=self.loss)
         ops.value_error.backward(*error, coef=1.0, huber=huber, out=self.loss)
-        self.value.backward(batch.obs, batch.action, batch.mask)
+        self.value.backward(x, batch.action, batch.mask)
+        if self.encoder is not None:
+            self.encoder.backward(x)
         self.optimizer.step(self.target_store, self.config.tau)
 
     def _reward_and_next_value(self) -> tuple[Buffer, Buffer]:
         """Rewards (P, 1, B, 1 or G) and values of the next states: together the target."""
         config, batch = self.config, self.batch
-        obs, mask, target = batch.next_obs, batch.next_mask, self.value_target
+        mask, target = batch.next_mask, self.value_target
+        x = self._seen(self.encoder_target, batch.next_obs, "next")
         if config.temperature:
-            soft = cast("ClosedFormValue", target).soft(obs, self._next, self.alpha, None, mask)
+            soft = cast("ClosedFormValue", target).soft(x, self._next, self.alpha, None, mask)
             return self._munchausen_reward() if config.munchausen else batch.reward, soft.value
         if config.double_q:
-            self.value.greedy(obs, self._next, mask)
-            return batch.reward, target.predict(obs, self._next, mask)
-        return batch.reward, target.greedy_value(obs, mask)
+            online = self._seen(self.encoder, batch.next_obs, "online")
+            self.value.greedy(online, self._next, mask)
+            return batch.reward, target.predict(x, self._next, mask)
+        return batch.reward, target.greedy_value(x, mask)
 
     def _munchausen_reward(self) -> Buffer:
         """Rewards plus the scaled log-policy of the actions taken."""
         config, batch, value = self.config, self.batch, cast("ClosedFormValue", self.value_target)
-        log_policy = value.log_policy(batch.obs, batch.action, self.alpha, batch.mask)
+        x = self._seen(self.encoder_target, batch.obs, "before")
+        log_policy = value.log_policy(x, batch.action, self.alpha, batch.mask)
         reward = self._scratch("reward", config.batch_size, value.num_values)
         settings = {"weight": config.munchausen, "floor": config.munchausen_floor}
         given = batch.reward, log_policy, self._use()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headwise import ops
-from headwise.algorithms.ppo.buffers import Rows
+from headwise.algorithms.ppo.buffers import Rows, Sight
 from headwise.algorithms.ppo.credit import credit_weights, expected_mixture, head_importance
 from headwise.algorithms.ppo.ratios import group_advantages
 from headwise.factorizations.critics import BranchingCritic, critic_options, option_probs
@@ -27,6 +27,7 @@ class Estimator:
     every residual, by how much the head mattered in that state.
 
     Args:
+        sight: What policy and critic see of observations.
         importance: How a branching critic tells how much heads matter.
         ratios: Which heads have a ratio together.
         gamma: Discounts, (P, 1, 1, 1).
@@ -40,6 +41,7 @@ class Estimator:
         layout: Layout,
         actor: Policy,
         critic: Critic,
+        sight: Sight,
         importance: Importance,
         ratios: Ratios,
         gamma: Buffer,
@@ -47,6 +49,7 @@ class Estimator:
         num_envs: int,
     ) -> None:
         self.config, self.layout, self.actor, self.critic = config, layout, actor, critic
+        self.sight = sight
         self.branching = critic if isinstance(critic, BranchingCritic) else None
         """The critic, where it tells heads apart."""
         self.importance, self.ratios = importance, ratios
@@ -112,15 +115,16 @@ class Estimator:
 
     def next_values(self, rows: Rows) -> None:
         """V of the true successors."""
-        ops.copy(self.critic.value(rows["next_obs"]), out=rows["next_value"])
+        x = self.sight.critic(rows["next_obs"])
+        ops.copy(self.critic.value(x), out=rows["next_value"])
         if self.branching is not None and self.config.correct_mixture:
             self.probs(rows, "next_obs", "next_mask")
-            self._add_expected_mixture(self.branching, rows, "next_obs", "next_value")
+            self._add_expected_mixture(self.branching, rows, x, "next_value")
 
     def probs(self, rows: Rows, obs: str = "obs", mask: str = "mask") -> None:
         """How likely the policy is to choose each option of a branching critic."""
         assert self.branching is not None
-        y, std = self.actor.outputs(rows[obs], rows.actions(mask))
+        y, std = self.actor.outputs(self.sight.policy(rows[obs]), rows.actions(mask))
         option_probs(
             y, std, rows.get(mask), table=self.actor.table, bins=self.branching.num_bins,
             out=rows["probs"],
@@ -131,28 +135,31 @@ class Estimator:
         critic, config = self.branching, self.config
         self.next_values(rows)
         if config.kl_coef:
-            y, std = self.actor.outputs(rows["obs"], rows.actions())
+            y, std = self.actor.outputs(self.sight.policy(rows["obs"]), rows.actions())
             ops.distribution(y, std, rows.get("mask"), table=self.actor.table, out=rows["old"])
+        x = self.sight.critic(rows["obs"])
         if critic is None:
-            ops.copy(self.critic.value(rows["obs"]), out=rows["value"])
+            ops.copy(self.critic.value(x), out=rows["value"])
             return
         self.probs(rows)
-        ops.copy(self._write_importance(critic, rows, self.importance), out=rows["value"])
+        ops.copy(self._write_importance(critic, rows, x, self.importance), out=rows["value"])
         if config.correct_mixture:
-            self._add_expected_mixture(critic, rows, "obs", "value")
+            self._add_expected_mixture(critic, rows, x, "value")
 
-    def _write_importance(self, critic: BranchingCritic, rows: Rows, kind: Importance) -> Buffer:
+    def _write_importance(
+        self, critic: BranchingCritic, rows: Rows, x: Buffer, kind: Importance
+    ) -> Buffer:
         """Writes how much each head matters, and returns V."""
         table, bins = self.actor.table, critic.num_bins
         critic_options(rows["unit"], table=table, bins=bins, out=rows["option"])
         if "in_use" in rows:
             ops.in_use(rows["option"], table=critic.table, out=rows["in_use"])
-        value, scores, _ = critic.net.forward([rows["obs"]])
+        value, scores, _ = critic.net.forward([x])
         chosen, gradient = critic.chosen(scores, rows.actions()), None
         if "q" in rows:
             critic.combine(value, chosen, rows["obs"], out=rows["q"])
         if kind not in ("uniform", "range"):
-            gradient = critic.q_gradient(rows["obs"], None if kind == "state" else chosen)
+            gradient = critic.q_gradient(x, None if kind == "state" else chosen)
         head_importance(
             scores, chosen, rows["probs"], rows.get("mask"), gradient, table=critic.table,
             kind=kind, out=rows["importance"],
@@ -162,10 +169,11 @@ class Estimator:
     def shares(self, rows: Rows) -> Buffer:
         """Each head's share of the credit at the greedy actions of `obs`, once weights are full."""
         assert self.branching is not None
-        self.actor.mode(rows["obs"], rows.get("mask"), [rows["raw"], rows["unit"]])
+        policy_sees, x = self.sight.policy(rows["obs"]), self.sight.critic(rows["obs"])
+        self.actor.mode(policy_sees, rows.get("mask"), [rows["raw"], rows["unit"]])
         self.probs(rows)
         kind: Importance = "range" if self.importance == "uniform" else self.importance
-        self._write_importance(self.branching, rows, kind)
+        self._write_importance(self.branching, rows, x, kind)
         late = self._scratch("late", 1, 2)
         late.longs.fill_(1)
         full = {"span": 1.0, "floor": 0.0, "signed": kind == "signed"}
@@ -173,12 +181,12 @@ class Estimator:
         return rows["weight"]
 
     def _add_expected_mixture(
-        self, critic: BranchingCritic, rows: Rows, obs: str, value: str
+        self, critic: BranchingCritic, rows: Rows, x: Buffer, value: str
     ) -> None:
         """Adds to V what a mixer adds on average, so that it is the value of the policy."""
-        weights = critic.mixture_weights(rows[obs])
+        weights = critic.mixture_weights(x)
         if weights is not None:
-            _, scores, _ = critic.net.forward([rows[obs]])
+            _, scores, _ = critic.net.forward([x])
             more = self._scratch("more", rows.num_rows)
             kind = {"table": critic.table, **critic.bends}
             expected_mixture(scores, rows["probs"], weights, **kind, out=more)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from headwise import ops
 from headwise.heads.blueprint import Actions, Critic
 from headwise.heads.layout import Layout
-from headwise.ops import Buffer, Ratios
+from headwise.nets.encoders import Encoder
+from headwise.ops import Buffer, Ratios, Scratch
 
 if TYPE_CHECKING:
     from headwise.algorithms.ppo import PPO
@@ -67,6 +69,47 @@ class Rows:
         """The actions, and what goes with them."""
         rest = (self.get(name) for name in ("old", "option", "probs", "in_use"))
         return Actions(self["raw"], self["unit"], self.get(mask), *rest)
+
+
+class Sight:
+    """What policy and critic see of observations: by an encoder each, by one, or as they are.
+
+    Args:
+        policy: The policy's encoder; None: it sees observations themselves.
+        critic: The critic's, which may be the same.
+        scratch: Makes room for what lies between.
+    """
+
+    def __init__(self, policy: Encoder | None, critic: Encoder | None, scratch: Scratch) -> None:
+        self._policy, self._critic, self._scratch = policy, critic, scratch
+        self.shares = policy is not None and policy is critic
+        """Whether there is one encoder for both."""
+        self.encoders = (policy,) if self.shares else (policy, critic)
+
+    def policy(self, obs: Buffer, *, learns: bool = False) -> Buffer:
+        """What the policy sees; see `Encoder.forward`."""
+        return obs if self._policy is None else self._policy.forward(obs, "policy", learns=learns)
+
+    def critic(self, obs: Buffer, *, learns: bool = False) -> Buffer:
+        """What the critic sees."""
+        return obs if self._critic is None else self._critic.forward(obs, "critic", learns=learns)
+
+    def critic_backward(self, x: Buffer) -> None:
+        """From the critic's gradient by features to its encoder; a shared one waits for both."""
+        if self.shares:
+            ops.copy(x.gradient_buffer, out=self._of_critic(x))
+        elif self._critic is not None:
+            self._critic.backward(x)
+
+    def policy_backward(self, x: Buffer) -> None:
+        """From the policy's gradient by features, or that of both together, to the encoder."""
+        if self.shares:
+            ops.add(x.gradient_buffer, self._of_critic(x), out=x.gradient_buffer)
+        if self._policy is not None:
+            self._policy.backward(x)
+
+    def _of_critic(self, x: Buffer) -> Buffer:
+        return self._scratch("gradient of critic", x.num_rows, x.width, gradient=False)
 
 
 class Widths:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
+from headwise.added import added
 from headwise.algorithms.base import AlgorithmConfig, PerMember, Scheduled, Task, algorithms
 from headwise.algorithms.inspect import inspector_named
 from headwise.algorithms.ppo.learner import PPOLearner
@@ -97,6 +98,9 @@ class PPO(AlgorithmConfig):
     the critic is a plain value."""
     offline_rows: int = 0
     """Rows of the past that the branching critic learns from instead of the rollout; 0 is none."""
+    share_encoder: bool = added(False)
+    """Whether policy and critic read images, entities or vectors by one encoder, or each by its
+    own; networks that see observations as they are share nothing."""
     inspect: str | None = None
     """The name of an inspector that looks at every rollout's credit (`inspectors`)."""
 
@@ -129,6 +133,13 @@ class PPO(AlgorithmConfig):
                 fix="Leave one of them out.",
             )
         check_counts(self, "rollout", "minibatch", "epochs")
+        if self.share_encoder and self.offline_rows:
+            raise ConfigError(
+                "ppo's critic learns from the past, and its policy from the rollout: one encoder "
+                "cannot do both",
+                got=f"share_encoder=True, offline_rows={self.offline_rows}",
+                allowed="share_encoder=False, or offline_rows=0",
+            )
         if self.inspect is not None:
             inspector_named(self.inspect)
 

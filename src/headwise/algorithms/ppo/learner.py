@@ -13,12 +13,13 @@ from headwise.algorithms.base import RolloutPlan
 from headwise.algorithms.inspect import inspector_named
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.ppo.advantages import Estimator
-from headwise.algorithms.ppo.buffers import Rows, Widths
+from headwise.algorithms.ppo.buffers import Rows, Sight, Widths
 from headwise.algorithms.ppo.diagnostics import HeadGradients, explained_variance
 from headwise.algorithms.ppo.offline import OfflineRows
 from headwise.algorithms.ppo.ratios import ratios_of
 from headwise.errors import ConfigError
 from headwise.factorizations.critics import BranchingCritic
+from headwise.nets.encoders import with_encoder
 from headwise.ops import Buffer, Evaluation, Recorded
 from headwise.ops.threads import member_threads
 from headwise.population.keys import Stream
@@ -44,6 +45,9 @@ class PPOLearner(Learner):
         """Rows of a rollout (N)."""
         self.batch_size = min(config.minibatch, self.num_rows)
         self._chunk = rows_per_chunk(self.num_rows, task.device)
+        encoder = self.make_encoder(0)
+        critic_encoder = encoder if config.share_encoder else self.make_encoder(1)
+        self.sight = Sight(encoder, critic_encoder, self._scratch)
         blueprint = self.blueprint(
             max(self.batch_size, self._chunk), hidden=config.hidden, activation=config.activation,
             kind=config.range_kind, policy_gain=config.policy_gain,
@@ -69,7 +73,8 @@ class PPOLearner(Learner):
                 allowed="None",
                 fix="Leave value_clip out, or use a factorization without a branching critic.",
             )
-        self.store = Store(keys, [*self.actor.parts, *self.critic.parts])
+        parts = [*self.actor.parts, *self.critic.parts]
+        self.store = Store(keys, with_encoder(parts, *self.sight.encoders))
         self.optimizer = Adam(self.store, self.setting("lr"), max_norm=config.max_grad_norm)
         self.optimizers = {"": self.optimizer}
         self.clip, self.ent_coef = self.setting("clip"), self.setting("entropy_coef")
@@ -78,7 +83,7 @@ class PPOLearner(Learner):
         self.ratios = ratios_of(config, self.layout, joint=kind.joint_ratio)
         importance = config.importance
         self.estimator = Estimator(
-            config, self.layout, self.actor, self.critic,
+            config, self.layout, self.actor, self.critic, self.sight,
             kind.default_importance if importance == "auto" else importance, self.ratios,
             self.setting("gamma"), self.setting("gae_lambda"), self.num_envs,
         )  # fmt: skip
@@ -101,7 +106,7 @@ class PPOLearner(Learner):
         device, self.masked = self.layout.device, masked
         options = 0 if self.branching is None else self.branching.table.total
         self._widths = widths = Widths(
-            self.config, self.layout, self.features, self.critic, options, self.ratios,
+            self.config, self.layout, self.obs_size, self.critic, options, self.ratios,
             masked=masked,
         )  # fmt: skip
 
@@ -136,10 +141,11 @@ class PPOLearner(Learner):
     # --- acting ---------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        self.actor.sample(self.obs, self.noise, self.mask, self._drawn_now)
+        x = self.sight.policy(self.obs)
+        self.actor.sample(x, self.noise, self.mask, self._drawn_now)
 
     def _greedy(self) -> None:
-        self.actor.mode(self.obs, self.mask, self._drawn_now[:2])
+        self.actor.mode(self.sight.policy(self.obs), self.mask, self._drawn_now[:2])
 
     def _chosen(self, *, greedy: bool) -> Tensor:
         return self.layout.from_learner(self._drawn_now[1].tensor[:, 0])
@@ -218,15 +224,19 @@ class PPOLearner(Learner):
         else:
             if self.branching is not None and self.config.centre == "minibatch":
                 self.estimator.probs(batch)
-            values = self.critic.predict(obs, actions)
+            seen = self.sight.critic(obs, learns=True)
+            values = self.critic.predict(seen, actions)
             self._value_error(values, batch, share)
-            self.critic.backward(obs, actions)
+            self.critic.backward(seen, actions)
+            self.sight.critic_backward(seen)
 
-        self.actor.evaluate(obs, actions, evaluation)
+        x = seen if self.sight.shares else self.sight.policy(obs, learns=True)
+        self.actor.evaluate(x, actions, evaluation)
         if self.config.normalise == "minibatch":
             ops.standardize(batch["advantage"], share, out=batch["advantage"])
         self._policy_loss(batch, batch["advantage"], share, self.ent_coef, self.kl_coef)
-        self.actor.backward(obs, actions, evaluation)
+        self.actor.backward(x, actions, evaluation)
+        self.sight.policy_backward(x)
 
         if self.config.kl_coef:
             divergence, target = self.loss.columns(3), self.config.kl_target
@@ -263,9 +273,11 @@ class PPOLearner(Learner):
         self.estimator.one_step(past, past["next_value"])
         self.estimator.probs(past)  # of the current policy, whatever the policy was that acted
         ops.row_shares(past["valid"], out=past["share"])
-        values = self.critic.predict(past["obs"], past.actions())
+        seen = self.sight.critic(past["obs"], learns=True)
+        values = self.critic.predict(seen, past.actions())
         self._value_error(values, past, past["share"])
-        self.critic.backward(past["obs"], past.actions())
+        self.critic.backward(seen, past.actions())
+        self.sight.critic_backward(seen)
 
     def _evaluation(self, part: Rows) -> Evaluation:
         count = part.num_rows
@@ -316,10 +328,12 @@ class PPOLearner(Learner):
                 if x is not None:
                     ops.standardize(x, share, out=x)
 
+        x = self.sight.policy(part["obs"])
+
         def backward(advantage: Buffer) -> None:
-            self.actor.evaluate(part["obs"], part.actions(), self._evaluation(part))
+            self.actor.evaluate(x, part.actions(), self._evaluation(part))
             self._policy_loss(part, advantage, share, self._zero, self._zero)
-            self.actor.backward(part["obs"], part.actions(), self._evaluation(part))
+            self.actor.backward(x, part.actions(), self._evaluation(part))
 
         self.head_gradients.measure(backward, part["advantage"], plain)
 

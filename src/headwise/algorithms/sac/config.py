@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from headwise.added import added
 from headwise.algorithms.base import PerMember, Task, algorithms
 from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.sac.learner import SACLearner
@@ -58,6 +59,11 @@ class SAC(OffPolicyConfig):
     """Width of each half of the layer before a branching critic's outputs."""
     policy_gain: float = 2.0**0.5
     """Gain of the actor's output layer at the start."""
+
+    share_encoder: bool = added(True)
+    """Whether the actor reads images, entities or vectors by the critics' encoder, of which it
+    learns nothing, or by one of its own; networks that see observations as they are share nothing.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -24,16 +24,16 @@ class Pathwise:
         self.loss.gradient.fill_(1.0)
         self._scratch = Scratch(members, device)
 
-    def gradient(self, obs: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
-        """From states to the gradient of the actor's parameters."""
+    def gradient(self, seen: Buffer, x: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
+        """From what actor and critics see of states to the gradient of the actor's parameters."""
         sampler = self.sampler
-        soft = sampler.soft(self.critic, obs, alpha, mask)
+        soft = sampler.soft(self.critic, seen, x, alpha, mask)
         if sampler.actor is not None:
             ops.actor_loss(*sampler.gains(soft), out=self.loss)
             ops.actor_loss.backward(*sampler.gains(soft), out=self.loss)
             sampler.bonus_backward(alpha, soft)
-            self.critic.soft_backward(obs, sampler.action, alpha, mask)
-            sampler.sample_backward(obs, mask)
+            self.critic.soft_backward(x, sampler.action, alpha, mask)
+            sampler.sample_backward(seen, mask)
         return soft
 
 
@@ -73,13 +73,13 @@ class Counterfactual(Pathwise):
         if layout.is_conditional and self._has_numbers:
             self._conditions = layout.table([(0, 0)] * layout.num_heads)
 
-    def gradient(self, obs: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
-        """From states to the gradient of the actor's parameters."""
+    def gradient(self, seen: Buffer, x: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
+        """From what actor and critics see of states to the gradient of the actor's parameters."""
         sampler, queries = self.sampler, self._queries
         assert sampler.draw is not None
         assert sampler.draw.log_probs is not None
-        sampler.sample(obs, mask)
-        ops.ask(obs, queries=queries, substitute=False, out=self._query_obs)
+        sampler.sample(seen, mask)
+        ops.ask(x, queries=queries, substitute=False, out=self._query_obs)
         ops.ask(sampler.action, queries=queries, substitute=True, out=self._query_action)
         ops.copy(
             self.critic.predict(self._query_obs, self._query_action, None), out=self._query_value
@@ -91,17 +91,17 @@ class Counterfactual(Pathwise):
         sampler.write_bonus(alpha, soft)
         _, bonus, _ = sampler.gains(soft)
         if self._has_numbers:
-            soft = Soft(self.critic.predict(obs, sampler.action, mask), None, None)
+            soft = Soft(self.critic.predict(x, sampler.action, mask), None, None)
             ops.add(self._expected, bonus, out=self._gain)
         gains = soft.value, self._gain if self._has_numbers else bonus, None
         ops.actor_loss(*gains, out=self.loss)
         ops.actor_loss.backward(*gains, out=self.loss)
         if self._has_numbers:
             ops.add.backward(self._expected, bonus, out=self._gain)
-            self.critic.backward(obs, sampler.action, mask, weights=False)
+            self.critic.backward(x, sampler.action, mask, weights=False)
         sampler.bonus_backward(alpha, soft)
         ops.expected_value.backward(*given, queries=queries, out=self._expected)
-        sampler.sample_backward(obs, mask)
+        sampler.sample_backward(seen, mask)
         return soft
 
     def _entropy_of_queries(self, alpha: Buffer) -> Buffer | None:
@@ -139,22 +139,22 @@ class StraightThrough(Pathwise):
         self._options = self._scratch("options", rows, layout.total)
         self._relaxed = [self._options, sampler.action.columns(0, layout.num_discrete)]
 
-    def gradient(self, obs: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
-        """From states to the gradient of the actor's parameters."""
+    def gradient(self, seen: Buffer, x: Buffer, mask: Buffer | None, alpha: Buffer) -> Soft:
+        """From what actor and critics see of states to the gradient of the actor's parameters."""
         sampler = self.sampler
         assert sampler.draw is not None
         assert sampler.draw.log_probs is not None
         assert sampler.extra is not None
-        sampler.sample(obs, mask)
+        sampler.sample(seen, mask)
         given = sampler.draw.log_probs, sampler.extra, self._softness
         ops.relax(*given, table=self._table, out=self._relaxed)
-        soft = Soft(self.critic.predict_relaxed(obs, sampler.action, self._options), None, None)
+        soft = Soft(self.critic.predict_relaxed(x, sampler.action, self._options), None, None)
         sampler.write_bonus(alpha, soft)
 
         ops.actor_loss(*sampler.gains(soft), out=self.loss)
         ops.actor_loss.backward(*sampler.gains(soft), out=self.loss)
         sampler.bonus_backward(alpha, soft)
-        self.critic.backward_relaxed(obs, sampler.action, self._options)
+        self.critic.backward_relaxed(x, sampler.action, self._options)
         ops.relax.backward(*given, table=self._table, out=self._relaxed)
-        sampler.sample_backward(obs, mask)
+        sampler.sample_backward(seen, mask)
         return soft

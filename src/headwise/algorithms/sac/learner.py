@@ -21,6 +21,7 @@ from headwise.algorithms.sac.sampler import ActionSampler
 from headwise.algorithms.sac.temperature import Temperatures
 from headwise.factorizations.action_critic import ActionCritic
 from headwise.heads.action_value import Actor
+from headwise.nets.encoders import with_encoder
 from headwise.ops import Buffer, Queries
 from headwise.population.keys import Stream
 from headwise.population.store import Adam, Store
@@ -49,6 +50,12 @@ class SACLearner(OffPolicyLearner):
         if draws_options and counterfactual:
             table = layout.table([(0, 0)] * layout.num_heads)
             self._queries = Queries(table, config.batch_size)
+        self.encoder, self.encoder_target = self.make_encoder(0), self.make_encoder(0)
+        """What reads observations for critics, if anything has to."""
+        self.actor_encoder = self.encoder
+        """And for the actor, which learns nothing of it where it is that of critics."""
+        if self._first < layout.num_heads and not config.share_encoder:
+            self.actor_encoder = self.make_encoder(1)
         blueprint = self.blueprint(
             config.batch_size, hidden=config.hidden, activation=config.activation,
             branch_width=config.branch_width, state_std=True, log_std=(-5.0, 1.0),
@@ -58,8 +65,10 @@ class SACLearner(OffPolicyLearner):
         of_critics = replace(blueprint, rows=max(blueprint.rows, num_queries))
         self.critic, self.critic_target = kind.twins(of_critics), kind.twins(of_critics)
         """The twin critics, and the target networks that follow them."""
-        self.store = Store(keys, self.critic.parts, _FIRST_OF_CRITICS)
-        self.target_store = Store(keys, self.critic_target.parts, _FIRST_OF_CRITICS)
+        parts = with_encoder(self.critic.parts, self.encoder)
+        self.store = Store(keys, parts, _FIRST_OF_CRITICS)
+        parts = with_encoder(self.critic_target.parts, self.encoder_target)
+        self.target_store = Store(keys, parts, _FIRST_OF_CRITICS)
         learning_rate, max_norm = self.setting("lr"), config.max_grad_norm
         self.optimizers = {"critic": Adam(self.store, learning_rate, max_norm=max_norm)}
         alive = self.optimizers["critic"].alive  # a member diverges in everything at once
@@ -67,8 +76,10 @@ class SACLearner(OffPolicyLearner):
         if self._first < layout.num_heads:
             self.actor = kind.actor(blueprint)
             scaled = self.setting("lr", config.actor_lr_scale)
+            own = None if self._shares else self.actor_encoder
+            parts = with_encoder(self.actor.parts, own)
             self.optimizers["actor"] = Adam(
-                Store(keys, self.actor.parts), scaled, max_norm=max_norm, alive=alive
+                Store(keys, parts), scaled, max_norm=max_norm, alive=alive
             )
         self.temperatures = Temperatures(config, layout, keys, learning_rate, alive)
         self._set_spans(task.total_steps)
@@ -122,12 +133,26 @@ class SACLearner(OffPolicyLearner):
 
     def _draw(self) -> None:
         sampler, alpha = self._act_sampler, self.temperatures.now(self.updates)
-        sampler.sample(self.obs, self.mask)
-        self.critic.draw(self.obs, sampler.action, alpha, sampler.uniform, self.mask)
+        seen, x = self._both_see(self.obs, "act")
+        sampler.sample(seen, self.mask)
+        self.critic.draw(x, sampler.action, alpha, sampler.uniform, self.mask)
 
     def _greedy(self) -> None:
-        self._act_sampler.mode(self.obs, self.mask)
-        self.critic.greedy(self.obs, self._act_sampler.action, self.mask)
+        seen, x = self._both_see(self.obs, "act")
+        self._act_sampler.mode(seen, self.mask)
+        self.critic.greedy(x, self._act_sampler.action, self.mask)
+
+    @property
+    def _shares(self) -> bool:
+        """Whether actor and critics see the same of an observation."""
+        return self.actor_encoder is self.encoder
+
+    def _both_see(self, obs: Buffer, name: str) -> tuple[Buffer, Buffer]:
+        """What the actor sees of observations, and critics where they choose anything."""
+        seen = self._seen(self.actor_encoder, obs, name)
+        if self._shares or not self._first:
+            return seen, seen
+        return seen, self._seen(self.encoder, obs, name)
 
     def _chosen(self, *, greedy: bool) -> Tensor:
         return self.layout.from_learner(self._act_sampler.action.tensor[:, 0])
@@ -140,26 +165,47 @@ class SACLearner(OffPolicyLearner):
         alpha = self.temperatures.now(self.updates)
 
         ops.uniform(next_actions.noise, self.seeds, self.updates, Stream.TARGET)
-        soft = next_actions.soft(self.critic_target, batch.next_obs, alpha, batch.next_mask)
+        x = self._seen(self.encoder_target, batch.next_obs, "next")
+        seen = x if self.actor is None else self._seen(self.actor_encoder, batch.next_obs, "drawn")
+        soft = next_actions.soft(self.critic_target, seen, x, alpha, batch.next_mask)
         value = soft.value, next_actions.bonus, self._expected_bonus(alpha)
         ops.td_target(batch.reward, batch.discount, *value, out=self.target)
 
-        q = self.critic.predict(batch.obs, batch.action, batch.mask)
+        x = self._seen(self.encoder, batch.obs, "x", learns=True)
+        q = self.critic.predict(x, batch.action, batch.mask)
         ops.row_mean(q, out=self.q_values)
         error = q, self.target, self._weigh()
         ops.value_error(*error, coef=1.0, huber=False, out=self.critic_loss)
         ops.value_error.backward(*error, coef=1.0, huber=False, out=self.critic_loss)
-        self.critic.backward(batch.obs, batch.action, batch.mask)
+        self.critic.backward(x, batch.action, batch.mask)
+        if self.encoder is not None:
+            self.encoder.backward(x)
         self.optimizers["critic"].step(self.target_store, self.config.tau)
 
         ops.uniform(actions.noise, self.seeds, self.updates, Stream.ACTOR)
         self._relax()
-        soft = self.improvement.gradient(batch.obs, batch.mask, alpha)
+        seen, x = self._for_improvement(x)
+        soft = self.improvement.gradient(seen, x, batch.mask, alpha)
+        if self.actor_encoder is not None and not self._shares:
+            self.actor_encoder.backward(seen)
         if self.actor is not None:
             self.optimizers["actor"].step()
 
         self.temperatures.step(actions.entropies(soft), actions.use(soft), batch.mask)
         ops.advance(self.updates)
+
+    def _for_improvement(self, x: Buffer) -> tuple[Buffer, Buffer]:
+        """What the actor sees of the batch, and critics as a constant, for what they have seen.
+
+        A shared encoder is that of the critics: what it shows the actor is a constant too.
+        """
+        if self.encoder is None:
+            return x, x
+        held = self._scratch("held", x.num_rows, x.width, gradient=False)
+        ops.copy(x, out=held)
+        if self._shares:
+            return held, held
+        return self._seen(self.actor_encoder, self.batch.obs, "learns", learns=True), held
 
     def _expected_bonus(self, alpha: Buffer) -> Buffer | None:
         """The bonus of an entropy that meets its target, (P, 1, 1 or B, G): it is subtracted.

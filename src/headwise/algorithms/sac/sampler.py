@@ -56,10 +56,20 @@ class ActionSampler:
 
     # --- soft values ----------------------------------------------------------------------------
 
-    def soft(self, critic: SoftValue, obs: Buffer, alpha: Buffer, mask: Buffer | None) -> Soft:
-        """Draws actions, and values states by them; `bonus` is to be added."""
-        self.sample(obs, mask)
-        soft = critic.soft(obs, self.action, alpha, self.uniform, mask)
+    def soft(
+        self, critic: SoftValue, seen: Buffer, x: Buffer, alpha: Buffer, mask: Buffer | None
+    ) -> Soft:
+        """Draws actions, and values states by them; `bonus` is to be added.
+
+        Args:
+            critic: The twin critics.
+            seen: What the actor sees of states.
+            x: What critics see of them.
+            alpha: Temperatures.
+            mask: Which options may be chosen.
+        """
+        self.sample(seen, mask)
+        soft = critic.soft(x, self.action, alpha, self.uniform, mask)
         self.write_bonus(alpha, soft)
         return soft
 
