@@ -176,7 +176,8 @@ class Learning:
         self.mask = mask
         self.actor.expect_writers()
         self.critic.store.parameters.gradient.fill_(7.0)
-        self.it.gradient(buffer(self.obs), buffer(mask), buffer(self.alpha))
+        seen = buffer(self.obs)
+        self.it.gradient(seen, seen, buffer(mask), buffer(self.alpha))
         assert (self.critic.store.parameters.gradient == 7.0).all()  # critics are constants
         self.gradient = self.actor.store.parameters.gradient.flatten(1).clone()
 

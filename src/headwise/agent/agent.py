@@ -355,12 +355,14 @@ class Agent:
                 that was made already is one slot.
             env_settings: Settings of the environment that are to be others than in training.
             **settings: Settings of the algorithm or the factorization that are to be others, as
-                far as they leave the networks as they are: `lr=1e-5` to fine-tune.
+                far as they leave the networks as they are: `lr=1e-5` to fine-tune. An `encoder`
+                that is a module of your own must be handed over again.
         """
         how: Any = {"device": device, "num_envs": num_envs, "env_settings": env_settings}
         parts, place = load_with_env(path, env, settings=settings, **how)
         agent = cls.__new__(cls)
         agent._begin(parts, place)
+        settings.pop("encoder", None)
         load_changed(agent._loop, parts.state, settings)
         agent._was_loaded = True
         return agent

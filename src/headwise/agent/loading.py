@@ -18,6 +18,7 @@ from headwise.checks import optional_count
 from headwise.envs.foreign import ForeignVecEnv
 from headwise.envs.types import Reseedable, VecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
+from headwise.nets.encoders import NetworkConfig
 from headwise.population import Keys
 from headwise.training.config import Normalization, RunConfig, Where
 from headwise.training.device import AUTO
@@ -38,7 +39,7 @@ _FIXED = {
     "seeds": "Take one of its members: Agent.load(path).best(), or .member(2). For other seeds "
     "train a new Agent.",
     "view": "The heads that were learned follow from it. " + _ANEW,
-    **{one.name: _ANEW for one in fields(Normalization)},
+    **{one.name: _ANEW for one in (*fields(Normalization), *fields(NetworkConfig))},
 }
 """What a checkpoint settles, and what to do for something else."""
 _AT_LOAD = Where(beside=("device",), without=(*_FIXED, "env", "total_timesteps"))
@@ -57,7 +58,9 @@ def load_with_env(
 ) -> tuple[Parts, LazyEnv]:
     """What an agent is made of, and its environment; arguments are those of `Agent.load`."""
     num_envs = optional_count("num_envs", num_envs)
-    parts = load_parts(path, "cpu" if device == AUTO else device)
+    settings = dict(settings)
+    encoder = settings.pop("encoder", None)
+    parts = load_parts(path, "cpu" if device == AUTO else device, encoder)
     elsewhere = env is not None or env_settings is not None
     world = parts.world.handed(env, env_settings)
     config, seeds = _changed(parts.config, settings), parts.seeds

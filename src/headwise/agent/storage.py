@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,11 +69,19 @@ def _checkpoint(parts: Parts) -> Checkpoint:
     return Checkpoint(info, parts.state)
 
 
-def load_parts(path: str | os.PathLike[str], device: str) -> Parts:
-    """Reads them from a file that may be anything."""
+def load_parts(path: str | os.PathLike[str], device: str, encoder: Any = None) -> Parts:
+    """Reads them from a file that may be anything.
+
+    Args:
+        path: The file.
+        device: Where tensors go.
+        encoder: The module of one's own that reads observations, of which a file has the name only.
+    """
     info, tensors = read_checkpoint(path)
     _check_engine(path, info)
     config, seeds, target = _read_plan(info.get("plan"))
+    network = config.network.handed(encoder)
+    config = replace(config, network=network)
     device = as_device(device)
     face = Face.from_json(info.get("face"))
     for part in ("counters", "learner", "metrics", "episodes"):

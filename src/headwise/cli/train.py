@@ -95,6 +95,7 @@ def _begun(asked: Asked) -> tuple[Agent, Path, int]:
         seeds=seeds_of(run),
         device=asked.machine.device,
         **place.settings(),
+        **asked.network.settings(),
     )
     return agent, checkpoint, run.steps
 

@@ -74,6 +74,20 @@ class EnvironmentFlags(Normalization, _Place):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NetworkFlags:
+    """What networks see of observations."""
+
+    encoder: Literal["vector", "cnn", "nature", "impala", "entities", "simba"] | None = None
+    """How observations become features; a cnn for images, and vectors as they are, if not given."""
+    entities: Annotated[tuple[str, ...], tyro.conf.arg(metavar="LEAF=MASK ...")] = ()
+    """Leaves that are sets of entities, each with the leaf that says which are present."""
+
+    def settings(self) -> dict[str, Any]:
+        """What they say of a configuration, by name."""
+        return {"encoder": self.encoder, "entities": parse_pairs(self.entities, "pair of leaves")}
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutputFlags:
     """What is left behind, and what is shown."""
 
@@ -105,6 +119,7 @@ class Asked(NamedTuple):
 
     run: RunFlags
     environment: EnvironmentFlags
+    network: NetworkFlags
     output: OutputFlags
     machine: MachineFlags
     algorithm: AlgorithmConfig
@@ -116,6 +131,7 @@ class Asked(NamedTuple):
 _GROUPS = {
     "run": RunFlags,
     "environment": EnvironmentFlags,
+    "network": NetworkFlags,
     "output": OutputFlags,
     "machine": MachineFlags,
 }

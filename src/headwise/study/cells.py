@@ -10,6 +10,7 @@ from headwise.algorithms.base import AlgorithmConfig, config_from, per_member_fi
 from headwise.checks import checked_count, checked_seed
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
+from headwise.nets.encoders import NetworkConfig
 from headwise.registry import unknown
 from headwise.study.environment import Environment, as_environment
 from headwise.study.evaluation import Evaluate
@@ -34,14 +35,14 @@ class Cell:
     labels: dict[str, str] = field(default_factory=dict)
     """Further labels for the report."""
     normalization: dict[str, Any] = field(default_factory=dict)
-    """Settings of `Normalization` that differ from its defaults."""
+    """Settings of `Normalization` and `NetworkConfig` that differ from their defaults."""
     evaluate: Evaluate | None = None
     """How its runs are evaluated; None ranks them by what they earned in training."""
 
     def __post_init__(self) -> None:
         texts = {str(name): str(value) for name, value in self.labels.items()}
         object.__setattr__(self, "labels", texts)
-        known = [one.name for one in fields(Normalization)]
+        known = [one.name for one in (*fields(Normalization), *fields(NetworkConfig))]
         for name in self.normalization:
             if name not in known:
                 raise unknown("setting of normalization", name, known)
@@ -124,7 +125,7 @@ class Cell:
         kind = factorizations.get(self.factorization)
         factorization = config_from(kind, self.factorization_settings)
         try:
-            return RunConfig.of(
+            config = RunConfig.of(
                 algorithm,
                 environment,
                 factorization=factorization,
@@ -132,6 +133,8 @@ class Cell:
                 total_timesteps=steps,
                 **self.normalization,
             )
+            config.network.check_plain()
+            return config
         except ConfigError as error:
             raise ConfigError(f"{self.title}: {error}") from error
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headwise.errors import ConfigError
+from headwise.nets.encoders import NetworkConfig
 from headwise.registry import unknown
 from headwise.study.cells import Cell
 from headwise.study.environment import Environment, as_environment
@@ -161,11 +162,13 @@ class Study:
     ) -> Study:
         """The study with the cells that meet all conditions (see `without`) changed.
 
-        Settings of normalization are given beside the conditions: `normalise_obs=True`.
+        Settings of normalization and `encoder` are given beside the conditions:
+        `normalise_obs=True`.
 
         Later changes win. A change that touches no cell is a mistake, and refused.
         """
-        names = [one.name for one in fields(Normalization) if one.name in where]
+        known = (*fields(Normalization), *fields(NetworkConfig))
+        names = [one.name for one in known if one.name in where]
         normalization = {name: where.pop(name) for name in names}
         matches = self._matcher(where)
         single = {"steps": steps, "num_envs": num_envs}

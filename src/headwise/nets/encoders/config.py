@@ -48,6 +48,31 @@ class NetworkConfig:
             return self
         return replace(self, encoder=CNN())
 
+    def handed(self, encoder: Any) -> NetworkConfig:
+        """The same with a module of one's own, of which a file has had the name only."""
+        own = self.encoder
+        if isinstance(own, Module) and encoder is not None:
+            given = _encoder(encoder)
+            if isinstance(given, Module):
+                return replace(self, encoder=given)
+        if isinstance(own, Module):
+            own.module(None)
+        elif encoder is not None:
+            raise ConfigError(
+                "encoder is fixed in a checkpoint", got=encoder, fix="Train a new Agent with it."
+            )
+        return self
+
+    def check_plain(self) -> None:
+        """Refuses a module of one's own where settings are kept as plain data."""
+        if isinstance(self.encoder, Module):
+            raise ConfigError(
+                "runs of a study are plain data, and this encoder is a module of your own",
+                got=self.encoder.label,
+                allowed="a registered encoder, such as cnn",
+                fix="Register it: a dataclass that derives from EncoderConfig, with a name.",
+            )
+
     def to_json(self) -> dict[str, Any]:
         """As plain data; a module of one's own by its name."""
         plain = None

@@ -92,7 +92,17 @@ def check_module(label: str, make: Callable[[], nn.Module], example: Callable[[i
         if not torch.equal(x, kept[name]):
             fix = "Make it an nn.Parameter, or the same every time."
             raise refused("has a buffer that begins by chance, and is not saved", name, fix)
-    given = example(_ROWS)
+    with torch.random.fork_rng(devices=[]):
+        return _checked_width(module, example(_ROWS), kept, refused)
+
+
+def _checked_width(
+    module: nn.Module,
+    given: Any,
+    kept: dict[str, Tensor],
+    refused: Callable[..., ConfigError],
+) -> int:
+    """The width of what a module returns, which must be what an encoder may return."""
     y = _called(module, given, refused)
     _check_features(y, refused)
     for name, x in module.named_buffers():
@@ -122,7 +132,7 @@ def check_module(label: str, make: Callable[[], nn.Module], example: Callable[[i
 
 def _called(module: nn.Module, given: Any, refused: Callable[..., ConfigError]) -> Tensor:
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad():
             y: Tensor = module(given)
     except Exception as error:
         got = f"{type(error).__name__}: {error}"
@@ -138,7 +148,7 @@ def _check_features(y: Any, refused: Callable[..., ConfigError]) -> None:
         raise refused("returns no tensor", type(y).__name__, "Return features (B, F).")
     if y.device != _HERE:
         fix = "Leave tensors where the observations are: they are moved for you."
-        raise refused("moves observations to another device", y.device, fix)
+        raise refused("moves observations to another device", str(y.device), fix)
     if y.dim() != 2 or y.shape[-2] != _ROWS or not y.shape[-1]:
         fix = "Flatten all but the batch: x.flatten(1)."
         raise refused("returns another shape", tuple(y.shape), fix, f"({_ROWS}, F), one row each")
