@@ -49,6 +49,7 @@ class TorchNet:
         self._shapes = {name: w.shape for name, w in self.module.named_parameters()}
         self._modules: list[nn.Module] = []
         self._gradients: list[list[Tensor]] = []
+        self._values: dict[str, Tensor] = {}
         self._stacked: dict[str, Tensor] = {}
         self._stacked_gradients: list[Tensor] = []
         self._pool: ThreadPoolExecutor | None = None
@@ -67,7 +68,7 @@ class TorchNet:
 
     def place(self, parameters: Buffer) -> None:
         """Takes its place among the members' parameters."""
-        self._stacked = self._views(parameters.tensor.flatten(1).data)
+        self._values = self._views(parameters.tensor.flatten(1))
         if parameters.has_gradient:
             self._stacked_gradients = list(self._views(parameters.gradient.flatten(1)).values())
         self._gradients = [
@@ -78,16 +79,15 @@ class TorchNet:
 
     def begin(self, keys: Keys) -> None:
         """First values: those that a module has which is made under a member's seed."""
-        for view in self._stacked.values():
-            if view.is_meta:
-                return
+        if any(view.is_meta for view in self._values.values()):
+            return
         for p, seed in enumerate(_seeds(keys, self._number)):
             module = seeded(self._make, seed).to(keys.device)
-            for (_, w), view in zip(module.named_parameters(), self._stacked.values(), strict=True):
+            for (_, w), view in zip(module.named_parameters(), self._values.values(), strict=True):
                 view[p].copy_(w.detach())
                 w.data = view[p]
             self._modules.append(module)
-        self._stacked = {name: x.requires_grad_() for name, x in self._stacked.items()}
+        self._stacked = {name: x.data.requires_grad_() for name, x in self._values.items()}
 
     def forward(self, x: Buffer, out: Buffer) -> None:
         """Writes features; where `out` has room for a gradient, `backward` may follow."""
@@ -107,7 +107,7 @@ class TorchNet:
     def _define(self, x: Buffer, out: Buffer) -> None:
         given = self._read(x.tensor.squeeze(1))
         if Trace.now is not None:
-            y = self._call({name: w[0].data for name, w in self._stacked.items()}, _of(given, 0))
+            y = self._call({name: w[0] for name, w in self._values.items()}, _of(given, 0))
             out.write(y.unsqueeze(0).unsqueeze(0))
             return
         learns = out.has_gradient
