@@ -73,6 +73,7 @@ _LATE = {
     "headwise.factorizations.qplex": ("QPLEX",),
     "headwise.factorizations.shared": ("Shared",),
     "headwise.factorizations.vdn": ("VDN",),
+    "headwise.nets.encoders": ("CNN", "Entities", "SimBa"),
     "headwise.report": ("Results",),
     "headwise.study": ("Cell", "Environment", "Evaluate", "Study"),
     "headwise.training.callbacks": ("StopOnReturn",),
@@ -118,6 +119,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AR",
+    "CNN",
     "DQN",
     "ENGINE",
     "PPO",
@@ -133,6 +135,7 @@ __all__ = [
     "CheckpointError",
     "Choice",
     "ConfigError",
+    "Entities",
     "EnvError",
     "Environment",
     "Evaluate",
@@ -153,6 +156,7 @@ __all__ = [
     "RunCallback",
     "RunConfig",
     "Shared",
+    "SimBa",
     "Sink",
     "SpaceError",
     "StopOnReturn",

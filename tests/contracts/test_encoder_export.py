@@ -8,6 +8,7 @@ import torch
 from seen_envs import HYBRID, Corner, Dashboard, Largest, Own
 
 import headwise as hw
+from headwise.export.observations import input_type
 from headwise.nets.encoders import CNN, Entities, SimBa
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -54,7 +55,7 @@ def inputs_of(agent, many):
             for key in keys:
                 obs = obs[key]
             column.append(obs)
-        named[name] = np.array(column, np.float32 if leaf.counts is None else np.int64)
+        named[name] = np.array(column, input_type(leaf))
     return named
 
 

@@ -31,6 +31,8 @@ CELLS = [
     ("ppo", "cnn", "qplex", {"share_encoder": True}),
     ("sac", "cnn", "shared", {"share_encoder": False}),
     ("dqn", "cnn", "vdn", {"double_q": True}),
+    ("dqn", "cnn", "shared", {"random_shift": 2}),
+    ("sac", "module", "ar", {"random_shift": 2}),
 ]
 IDS = ["-".join(map(str, (*cell[:3], *cell[3]))) for cell in CELLS]
 EVERY = pytest.mark.parametrize(("algorithm", "kind", "factorization", "more"), CELLS, ids=IDS)

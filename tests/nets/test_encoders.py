@@ -17,7 +17,7 @@ from headwise.factorizations.independent import Independent
 from headwise.factorizations.shared import Shared
 from headwise.nets.encoders import CNN, Entities, Module, NetworkConfig, SimBa, make_encoder
 from headwise.nets.encoders.build import Joined
-from headwise.nets.encoders.observed import read, structured
+from headwise.nets.encoders.observed import read, shifted, structured
 from headwise.ops import Buffer
 from headwise.population import Keys, Store
 from headwise.spaces import ActionSpec, Choice, ObsCodec, ObsSpec
@@ -78,6 +78,24 @@ def test_images_of_floats_are_scaled_once(normalized):
     assert torch.allclose(seen, torch.tensor(51.0 if normalized else 0.2))
     unit = spaces.Box(0.0, 1.0, (6, 6, 1), np.float32)
     assert read(x, spec_of(unit), normalized=False)["observation"].max() == 51.0
+
+
+@pytest.mark.parametrize("shape", [(6, 5, 1), (1, 6, 5)])
+def test_images_are_shifted_as_padding_and_cropping_would(shape):
+    spec, most = spec_of(spaces.Box(0, 255, shape, np.uint8)), 2
+    x = torch.rand(2, 8, *shape, generator=torch.Generator().manual_seed(0))
+    uniform = torch.rand(2, 8, 2, generator=torch.Generator().manual_seed(1))
+    moved = shifted({"observation": x}, spec, uniform, most)["observation"]
+    picture, result = x.view(2, 8, 6, 5), moved.view(2, 8, 6, 5)
+    padded = nn.functional.pad(picture, (most,) * 4, mode="replicate")
+    seen = set()
+    for p in range(2):
+        for b in range(8):
+            down, right = (int(u * (2 * most + 1)) for u in uniform[p, b])
+            crop = padded[p, b, down : down + 6, right : right + 5]
+            assert torch.equal(result[p, b], crop)
+            seen |= {down, right}
+    assert seen == {0, 1, 2, 3, 4}
 
 
 # --- numbers of torch -----------------------------------------------------------------------------
@@ -369,6 +387,15 @@ def test_an_encoder_for_heads_that_share_nothing_must_be_meant():
             continue
         with pytest.raises(ConfigError, match=r"share nothing.*shared_encoder=True"):
             DQN.small(hidden=(8,)).build(task)
+
+
+def test_a_shift_without_images_is_refused():
+    vector = spaces.Box(-1.0, 1.0, (3,))
+    for space, network in ((vector, NetworkConfig()), (IMAGE, NetworkConfig(encoder="vector"))):
+        spec = ActionSpec.of([Choice(2)])
+        task = Task(spec, spec_of(space), 2, 100, Shared(), Keys([0]), network)
+        with pytest.raises(ConfigError, match="random_shift moves images"):
+            DQN.small(hidden=(8,), random_shift=4).build(task)
 
 
 def test_one_encoder_cannot_learn_from_the_past_and_from_the_rollout():

@@ -92,15 +92,16 @@ class Learner(Algorithm, ABC):
     def _record(self) -> None:
         """Records what it does, on the buffers of now; here nothing."""
 
-    def make_encoder(self, number: int) -> Encoder | None:
+    def make_encoder(self, number: int, *, shift: int = 0) -> Encoder | None:
         """One of its encoders; those of one number begin alike. None: networks see observations.
 
         Blueprints are made after it.
         """
         task = self._task
         encoder = make_encoder(
-            task.network, task.obs_spec, self.keys, number, normalized=task.normalized
-        )
+            task.network, task.obs_spec, self.keys, number, normalized=task.normalized,
+            shift=shift,
+        )  # fmt: skip
         if encoder is not None:
             check_shares(task.factorization)
             self.features = encoder.width

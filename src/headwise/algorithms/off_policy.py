@@ -9,6 +9,7 @@ from typing import Any, Self
 from torch import Tensor
 
 from headwise import ops
+from headwise.added import added
 from headwise.algorithms.base import (
     AlgorithmConfig,
     LazyMetrics,
@@ -18,11 +19,12 @@ from headwise.algorithms.base import (
     Task,
 )
 from headwise.algorithms.learner import Learner, put, put_mask
-from headwise.checks import check_counts
+from headwise.checks import check_counts, checked_count
 from headwise.heads.layout import Layout
 from headwise.nets.encoders import Encoder
 from headwise.ops import Buffer, HeadTable, Recorded
 from headwise.ops.threads import member_threads
+from headwise.population.keys import Stream
 from headwise.population.store import Store
 
 
@@ -42,12 +44,16 @@ class OffPolicyConfig(AlgorithmConfig):
     """How far the target network moves towards the online one at each update."""
     n_step: int = 1
     """Steps of reward before the next value."""
+    random_shift: int = added(0)
+    """Pixels by which images of a batch are moved at random, which keeps an encoder from learning
+    them by heart (DrQ, where it is 4); 0 leaves them alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require("tau", 0.0, 1.0)
         self.require("updates_per_step", 0.0, 100.0, open_low=True)
         check_counts(self, "replay", "batch_size", "n_step")
+        checked_count(f"{self.name} setting 'random_shift'", self.random_shift, 0, 64)
 
     @classmethod
     def small(cls, **settings: Any) -> Self:
@@ -107,7 +113,8 @@ class OffPolicyLearner(Learner):
 
     def __init__(self, config: OffPolicyConfig, task: Task) -> None:
         super().__init__(config, task)
-        self.plan = config.replay_plan()
+        self.plan, self.random_shift = config.replay_plan(), config.random_shift
+        self.counts_updates = self.counts_updates or bool(self.random_shift)
         self._conditions: HeadTable | None = None
         if self.layout.is_conditional:
             self._conditions = self.layout.table([(0, 0)] * self.layout.num_heads)
@@ -121,6 +128,12 @@ class OffPolicyLearner(Learner):
         self.mask = None
         if masks:
             self.mask = self._scratch("mask", self.num_envs, layout.total, gradient=False)
+        self._shift: Buffer | None = None
+        self._shifts: dict[int, Buffer] = {}
+        if self.random_shift:
+            self._shift = self._scratch("shift", rows, 4, gradient=False)
+            self._shifts[id(self.batch.obs)] = self._shift.columns(0, 2)
+            self._shifts[id(self.batch.next_obs)] = self._shift.columns(2, 2)
 
     def _record(self) -> None:
         """Records a gradient step."""
@@ -146,7 +159,14 @@ class OffPolicyLearner(Learner):
         self, encoder: Encoder | None, obs: Buffer, name: str, *, learns: bool = False
     ) -> Buffer:
         """What networks see of observations; see `Encoder.forward`."""
-        return obs if encoder is None else encoder.forward(obs, name, learns=learns)
+        if encoder is None:
+            return obs
+        return encoder.forward(obs, name, learns=learns, shift=self._shifts.get(id(obs)))
+
+    def _draw_shifts(self) -> None:
+        """Draws by how much images of the batch are shifted."""
+        if self._shift is not None:
+            ops.uniform(self._shift, self.seeds, self.updates, Stream.SHIFT)
 
     def _use(self) -> Buffer | None:
         """Which heads the actions taken use, (P, 1, B, H); None: all of them."""

@@ -39,6 +39,8 @@ class Stream(IntEnum):
     """Actions in an actor's loss."""
     EVALUATE = 7
     """Actions taken in evaluation."""
+    SHIFT = 8
+    """By how many pixels images of a batch are shifted."""
 
 
 class Keys:

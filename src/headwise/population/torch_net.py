@@ -36,12 +36,16 @@ class TorchNet:
 
     Args:
         make: Makes a module as it begins; it is called once for each member, under its seed.
-        read: From rows (P, B, W) to what the module is called with.
+        read: From rows (P, B, W), and uniform numbers (P, B, U) if there are any, to what the
+            module is called with.
         number: Its address in the INIT stream.
     """
 
     def __init__(
-        self, make: Callable[[], nn.Module], read: Callable[[Tensor], Observed], number: int
+        self,
+        make: Callable[[], nn.Module],
+        read: Callable[[Tensor, Tensor | None], Observed],
+        number: int,
     ) -> None:
         self._make, self._read, self._number = make, read, number
         self.module = seeded(make, number)
@@ -89,9 +93,9 @@ class TorchNet:
             self._modules.append(module)
         self._stacked = {name: x.data.requires_grad_() for name, x in self._values.items()}
 
-    def forward(self, x: Buffer, out: Buffer) -> None:
+    def forward(self, x: Buffer, out: Buffer, uniform: Buffer | None = None) -> None:
         """Writes features; where `out` has room for a gradient, `backward` may follow."""
-        emit(lambda: self._define(x, out))
+        emit(lambda: self._define(x, out, uniform))
 
     def backward(self, out: Buffer) -> None:
         """From the gradient of features to those of the parameters, which it writes."""
@@ -104,8 +108,9 @@ class TorchNet:
             at += shape.numel()
         return views
 
-    def _define(self, x: Buffer, out: Buffer) -> None:
-        given = self._read(x.tensor.squeeze(1))
+    def _define(self, x: Buffer, out: Buffer, uniform: Buffer | None) -> None:
+        chance = None if uniform is None else uniform.tensor.squeeze(1)
+        given = self._read(x.tensor.squeeze(1), chance)
         if Trace.now is not None:
             y = self._call({name: w[0] for name, w in self._values.items()}, _of(given, 0))
             out.write(y.unsqueeze(0).unsqueeze(0))

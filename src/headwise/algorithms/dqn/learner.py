@@ -42,7 +42,9 @@ class DQNLearner(OffPolicyLearner):
         super().__init__(config, task)
         _check(config, kind)
         self.config = config
-        self.encoder, self.encoder_target = self.make_encoder(0), self.make_encoder(0)
+        self.encoder, self.encoder_target = (
+            self.make_encoder(0, shift=config.random_shift) for _ in range(2)
+        )
         """What reads observations for them, if anything has to."""
         blueprint = self.blueprint(
             config.batch_size, hidden=config.hidden, activation=config.activation,
@@ -117,6 +119,7 @@ class DQNLearner(OffPolicyLearner):
     def gradient_step(self) -> None:
         """Targets by the target network, their error, and a step of Adam."""
         batch, huber = self.batch, self.config.loss == "huber"
+        self._draw_shifts()
         reward, next_value = self._reward_and_next_value()
         ops.td_target(reward, batch.discount, next_value, None, None, out=self.target)
 
@@ -129,6 +132,8 @@ class DQNLearner(OffPolicyLearner):
         if self.encoder is not None:
             self.encoder.backward(x)
         self.optimizer.step(self.target_store, self.config.tau)
+        if self.counts_updates:
+            ops.advance(self.updates)
 
     def _reward_and_next_value(self) -> tuple[Buffer, Buffer]:
         """Rewards (P, 1, B, 1 or G) and values of the next states: together the target."""

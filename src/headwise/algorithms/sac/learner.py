@@ -50,12 +50,14 @@ class SACLearner(OffPolicyLearner):
         if draws_options and counterfactual:
             table = layout.table([(0, 0)] * layout.num_heads)
             self._queries = Queries(table, config.batch_size)
-        self.encoder, self.encoder_target = self.make_encoder(0), self.make_encoder(0)
+        self.encoder, self.encoder_target = (
+            self.make_encoder(0, shift=config.random_shift) for _ in range(2)
+        )
         """What reads observations for critics, if anything has to."""
         self.actor_encoder = self.encoder
         """And for the actor, which learns nothing of it where it is that of critics."""
         if self._first < layout.num_heads and not config.share_encoder:
-            self.actor_encoder = self.make_encoder(1)
+            self.actor_encoder = self.make_encoder(1, shift=config.random_shift)
         blueprint = self.blueprint(
             config.batch_size, hidden=config.hidden, activation=config.activation,
             branch_width=config.branch_width, state_std=True, log_std=(-5.0, 1.0),
@@ -164,6 +166,7 @@ class SACLearner(OffPolicyLearner):
         batch, next_actions, actions = self.batch, self._next, self._now
         alpha = self.temperatures.now(self.updates)
 
+        self._draw_shifts()
         ops.uniform(next_actions.noise, self.seeds, self.updates, Stream.TARGET)
         x = self._seen(self.encoder_target, batch.next_obs, "next")
         seen = x if self.actor is None else self._seen(self.actor_encoder, batch.next_obs, "drawn")

@@ -58,16 +58,19 @@ class Encoder:
         self.net, self.width, self._scratch = net, width, scratch
         self.parts: list[Part] = [net]
 
-    def forward(self, obs: Buffer, name: str, *, learns: bool = False) -> Buffer:
+    def forward(
+        self, obs: Buffer, name: str, *, learns: bool = False, shift: Buffer | None = None
+    ) -> Buffer:
         """Features of observations, in the same place for the same name.
 
         Args:
             obs: The observations.
             name: What they are called.
             learns: Whether they have a gradient, from which `backward` may begin.
+            shift: Uniform numbers (P, 1, B, 2) by which images are shifted; None: they are not.
         """
         features = self._scratch(name, obs.num_rows, self.width, gradient=learns)
-        self.net.forward(obs, features)
+        self.net.forward(obs, features, shift)
         return features
 
     def backward(self, features: Buffer) -> None:

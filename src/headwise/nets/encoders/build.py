@@ -18,6 +18,7 @@ from headwise.nets.encoders.observed import (
     example,
     image_scale,
     read,
+    shifted,
     space_of,
     structured,
 )
@@ -32,7 +33,13 @@ FIRST = 2000
 
 
 def make_encoder(
-    network: NetworkConfig, spec: ObsSpec, keys: Keys, number: int, *, normalized: bool = False
+    network: NetworkConfig,
+    spec: ObsSpec,
+    keys: Keys,
+    number: int,
+    *,
+    normalized: bool = False,
+    shift: int = 0,
 ) -> Encoder | None:
     """The encoder of a population; None where networks see observations as they are.
 
@@ -42,20 +49,26 @@ def make_encoder(
         keys: The members' seeds.
         number: Which of a learner's encoders it is; those of one number begin equal.
         normalized: Whether numbers of observations were brought to a common size before.
+        shift: Pixels by which images may be shifted.
     """
+    _check_shift(network, spec, shift)
     if not network.learns:
         return None
     scratch, number = Scratch(keys.num_members, keys.device), FIRST + number
     own = network.encoder
+
+    def leaves(rows: Tensor, uniform: Tensor | None) -> dict[str, Tensor]:
+        found = read(rows, spec, normalized=normalized)
+        return found if uniform is None else shifted(found, spec, uniform, shift)
+
     if isinstance(own, Module):
         made = partial(own.module, space_of(spec))
         width = check_module(own.label, made, lambda rows: structured(example(spec, rows), spec))
-        inputs = lambda rows: structured(read(rows, spec, normalized=normalized), spec)  # noqa: E731
-        return Encoder(TorchNet(made, inputs, number), width, scratch)
+        return Encoder(
+            TorchNet(made, lambda *given: structured(leaves(*given), spec), number), width, scratch
+        )
     _check_images(network, spec)
-    net = TorchNet(
-        partial(Joined, network, spec), partial(read, spec=spec, normalized=normalized), number
-    )
+    net = TorchNet(partial(Joined, network, spec), leaves, number)
     with torch.no_grad():
         width = net.module(example(spec, 1)).shape[-1]
     return Encoder(net, width, scratch)
@@ -136,6 +149,17 @@ def _checked_entities(network: NetworkConfig, leaves: dict[str, ObsLeaf]) -> dic
                 allowed="(N, F) numbers and (N,) of presence",
             )
     return masks
+
+
+def _check_shift(network: NetworkConfig, spec: ObsSpec, shift: int) -> None:
+    """Refuses to shift images where there are none that an encoder reads."""
+    if shift and not (network.learns and any(image_scale(leaf) for leaf in spec.leaves)):
+        raise ConfigError(
+            "random_shift moves images, and no encoder reads one",
+            got=f"random_shift={shift}",
+            allowed="0, or an observation with an image",
+            fix="Leave random_shift out.",
+        )
 
 
 def _check_images(network: NetworkConfig, spec: ObsSpec) -> None:

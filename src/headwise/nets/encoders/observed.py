@@ -57,6 +57,34 @@ def read(rows: Tensor, spec: ObsSpec, *, normalized: bool) -> dict[str, Tensor]:
     return found
 
 
+def shifted(
+    leaves: dict[str, Tensor], spec: ObsSpec, uniform: Tensor, most: int
+) -> dict[str, Tensor]:
+    """Leaves (P, B, ...) with each image moved by up to so many pixels, its edges repeated.
+
+    Args:
+        leaves: As `read` gives them.
+        spec: What they are.
+        uniform: Numbers (P, B, 2), down and to the right.
+        most: The most pixels.
+    """
+    by = (uniform * (2 * most + 1)).floor().long() - most
+    found = dict(leaves)
+    for leaf in spec.leaves:
+        if image_scale(leaf) is None:
+            continue
+        x = found[leaf.path]
+        first = -3 if leaf.shape[0] >= leaf.shape[-1] else -2
+        for axis, move in zip((first, first + 1), by.unbind(-1), strict=True):
+            size = x.shape[axis]
+            at = torch.arange(size, device=x.device) + move.unsqueeze(-1)
+            shape = [*x.shape[:-3], 1, 1, 1]
+            shape[axis] = size
+            x = torch.take_along_dim(x, at.clamp(0, size - 1).view(shape), dim=axis)
+        found[leaf.path] = x
+    return found
+
+
 def structured(leaves: dict[str, Tensor], spec: ObsSpec) -> Any:
     """Leaves in the structure that the space has: a tensor, or dicts and tuples of them."""
     if not spec.leaves or not spec.leaves[0].keys:
