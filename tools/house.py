@@ -31,7 +31,7 @@ TOUCHED = {
         "src/headwise/ops/NAME.py", "src/headwise/ops/__init__.py", "cpp/ops/NAME.h",
         "cpp/ops/bind.cpp", "tests/ops/operation_cases.py",
     ],
-    "encoder": ["src/headwise/heads/blueprint.py: all networks begin with its `encoder`"],
+    "encoder": ["src/headwise/nets/encoders/NAME.py"],
 }  # fmt: skip
 """What a new one of each kind is written into (docs/extending.md)."""
 

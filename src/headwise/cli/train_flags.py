@@ -77,8 +77,9 @@ class EnvironmentFlags(Normalization, _Place):
 class NetworkFlags:
     """What networks see of observations."""
 
-    encoder: Literal["vector", "cnn", "nature", "impala", "entities", "simba"] | None = None
-    """How observations become features; a cnn for images, and vectors as they are, if not given."""
+    encoder: str | None = None
+    """How observations become features: vector, cnn, nature, impala, entities or simba; if not
+    given, a cnn for images, and vectors as they are."""
     entities: Annotated[tuple[str, ...], tyro.conf.arg(metavar="LEAF=MASK ...")] = ()
     """Leaves that are sets of entities, each with the leaf that says which are present."""
 
