@@ -100,10 +100,12 @@ def test_a_diverged_member_freezes_and_leaves_the_others(algorithm, kind, factor
 
 
 def encoders_of(learner):
-    """The encoders that learn, by their names."""
-    names = ("encoder", "critic_encoder", "actor_encoder")
-    found = {name: getattr(learner, name, None) for name in names}
-    return {id(x): x for x in found.values() if x is not None}.values()
+    """The encoders that learn, each once."""
+    if hasattr(learner, "sight"):
+        found = learner.sight.encoders
+    else:
+        found = (learner.encoder, getattr(learner, "actor_encoder", None))
+    return {id(x): x for x in found if x is not None}.values()
 
 
 @EVERY

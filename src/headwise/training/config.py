@@ -250,7 +250,7 @@ class RunConfig:
         ):
             for name, before in as_before(type(part)).items():
                 if getattr(part, name) == before:
-                    del said[name]
+                    said.pop(name, None)
         return form
 
     def run_id(self, seed: int) -> str:

@@ -74,13 +74,14 @@ class NetworkConfig:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data; a module of one's own by its name."""
+        """What was said as plain data; a module of one's own by its name."""
         plain = None
         if self.encoder is not None:
             plain = {f.name: getattr(self.encoder, f.name) for f in fields(self.encoder)}
             plain.pop("make", None)
             plain = {"name": self.encoder.name, **plain}
-        return {"encoder": plain, "entities": self.entities}
+        said = {"encoder": plain, "entities": self.entities}
+        return {name: value for name, value in said.items() if value is not None}
 
 
 def _is_picture(leaf: Any) -> bool:
