@@ -19,6 +19,7 @@ from headwise.nets.encoders import CNN, Entities, Module, NetworkConfig, SimBa, 
 from headwise.nets.encoders.build import Joined
 from headwise.nets.encoders.observed import read, shifted, structured
 from headwise.ops import Buffer
+from headwise.ops.threads import members_over
 from headwise.population import Keys, Store
 from headwise.spaces import ActionSpec, Choice, ObsCodec, ObsSpec
 from headwise.training.config import RunConfig
@@ -143,6 +144,20 @@ def test_a_gradient_of_one_member_reaches_no_other():
     assert reached.tolist() == [False, True, False]
 
 
+def test_members_on_threads_have_the_numbers_of_members_one_by_one():
+    found = []
+    for threads in (1, 2):
+        encoder, store, obs = built(NetworkConfig(encoder="cnn"), NESTED, members=3)
+        with members_over(threads):
+            x = encoder.forward(obs, "x", learns=True)
+            x.gradient.fill_(0.5)
+            encoder.backward(x)
+        assert (encoder.net._pool is not None) == (threads > 1)
+        found.append((x.tensor.clone(), store.parameters.gradient.clone()))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
+
+
 def test_members_begin_each_by_its_seed_and_targets_as_they_do():
     make = lambda number, seeds: built_store(number, seeds).rows()  # noqa: E731
     both, alone = make(0, [3, 5]), make(0, [5])
@@ -225,6 +240,12 @@ def test_runs_without_an_encoder_keep_their_ids_and_others_have_their_own():
         for name in ("vector", "cnn", "nature", "simba")
     }
     assert len(ids) == 5
+
+
+def test_a_line_says_what_reads_observations():
+    assert "as they are" in str(NetworkConfig())
+    assert "CNN(kind='auto'" in str(NetworkConfig().chosen(spec_of(IMAGE)))
+    assert "units by attention" in str(NetworkConfig(entities={"units": "there"}))
 
 
 def test_simba_turns_normalization_on():

@@ -43,6 +43,8 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
     with _device_told():
         agent, checkpoint, steps = _resumed(asked, argv) if asked.run.resume else _begun(asked)
     sys.stderr.write(f"{agent!r}\n")
+    if agent.config.network.learns:
+        sys.stderr.write(f"network: {agent.config.network}\n")
     if missing := not_as_asked(asked.machine.products, agent.loop.keys.device):
         sys.stderr.write(f"warning: {missing}\n")
     if "device" not in asked.given and torch.cuda.is_available():

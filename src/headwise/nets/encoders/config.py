@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -17,6 +18,7 @@ from headwise.nets.encoders.observed import image_scale, is_bytes
 from headwise.registry import unknown
 from headwise.spaces import ObsSpec
 
+logger = logging.getLogger("headwise.network")
 _SHORT = {"nature": CNN("nature"), "impala": CNN("impala")}
 _FIX = "Or hand over a class: encoder=MyModule."
 
@@ -46,7 +48,18 @@ class NetworkConfig:
         """The same with a cnn where nobody has said anything, and there are images of bytes."""
         if self.encoder is not None or not any(_is_picture(leaf) for leaf in spec.leaves):
             return self
-        return replace(self, encoder=CNN())
+        found = replace(self, encoder=CNN())
+        logger.info("network: %s", found)
+        return found
+
+    def __str__(self) -> str:
+        """What reads observations, in a line."""
+        if not self.learns:
+            return "networks see observations as they are"
+        sets = ", ".join(self.entities or {})
+        also = f", and sets of entities at {sets} by attention" if sets else ""
+        by = "attention" if self.encoder is None else self.encoder
+        return f"observations are read by {by}{also}"
 
     def handed(self, encoder: Any) -> NetworkConfig:
         """The same with a module of one's own, of which a file has had the name only."""
