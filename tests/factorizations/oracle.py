@@ -130,7 +130,7 @@ def q_values(
             chosen = torch.where(used > 0.0, chosen, best)
         return chosen.sum(-1, keepdim=True) if it.adds_up else chosen
     if isinstance(it, ChainValue):
-        prefix = embedded(part, action, it._order, use).unsqueeze(1)
+        prefix = embedded(part, action, it.graph.order, use).unsqueeze(1)
         scores = scores_of(part, nets[1](*inputs, prefix), copies, stacked=True)
         best, chosen = best_and_chosen(part, scores, action, mask)
         return nets[0](*inputs) + ((chosen - best) * used).sum(-1, keepdim=True)

@@ -34,7 +34,7 @@ class Said:
         self.used = in_use(part, unit)
         state = x.double().unsqueeze(1)
         if self.depends:
-            prefix = embedded(part, unit.double(), it._order, self.used).unsqueeze(1)
+            prefix = embedded(part, unit.double(), it.graph.order, self.used).unsqueeze(1)
             y = nets[-1](state, prefix)
         else:
             y = nets[-1](state)

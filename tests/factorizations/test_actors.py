@@ -33,13 +33,22 @@ CASES = SPECS | {
     "driven by a number": View(SPECS["parameters"], "continuous").spec,
 }
 SETTINGS = {"state_std": True, "log_std": (-5.0, 1.0)}
-KINDS = {"ar from the end": AR(order=("y", "x")), "ar": "ar"}
+KINDS = {
+    "ar from the end": AR(order=("y", "x")),
+    "ar": "ar",
+    "ar without parents": AR(parents={}),
+    "ar, a graph": AR(parents={"angle": ("power",)}),
+}
+SPEC_OF = {
+    "ar from the end": ("continuous",),
+    "ar without parents": ("continuous", "hybrid"),
+    "ar, a graph": ("parameters",),
+}
 ACTORS = [
     (name, spec)
-    for name in ("shared", "vdn", "independent", "ar", "ar from the end")
-    for spec in CASES
-    if not (name == "ar from the end" and spec != "continuous")
-    and not (name != "shared" and not any(n == 0 for n in CASES[spec].cardinalities))
+    for name in ("shared", "vdn", "independent", "ar", *SPEC_OF)
+    for spec in SPEC_OF.get(name, tuple(CASES))
+    if not (name != "shared" and not any(n == 0 for n in CASES[spec].cardinalities))
     and not (name == "vdn" and spec in ("continuous", "driven by a number"))
 ]
 
@@ -57,7 +66,7 @@ def drawn_by_hand(part, leaf, x, uniform, mask):
     seen = [torch.zeros_like(state[:, 0, :, 0]) for _ in range(heads)]
     use = [torch.ones_like(seen[0]) for _ in range(heads)]
     logs = {}
-    for head in it._order if chain else range(heads):
+    for head in it.graph.order if chain else range(heads):
         y = net(state, torch.stack(seen, -1).unsqueeze(1)) if chain else net(state)
         copy, column = table.places[head]
         condition, n = table.conditions[head], table.options[head]
@@ -124,7 +133,7 @@ def test_draws_and_their_gradients(name, spec, masked):
 )
 def test_an_actor_knows_how_likely_its_heads_are_to_be_in_use(name, spec):
     """By its own distribution, or for certain where later heads know; apart it does not ask."""
-    part = Part(name, "actor", CASES[spec], rows=9, scale=1.5, **SETTINGS)
+    part = Part(KINDS.get(name, name), "actor", CASES[spec], rows=9, scale=1.5, **SETTINGS)
     x, uniform = observations(rows=9), uniforms(part.it.table.num_uniforms, rows=9)
     found = part.rsample(x, uniform)
     if name != "shared" and (name == "independent" or spec != "driven by a number"):

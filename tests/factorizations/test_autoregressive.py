@@ -70,8 +70,8 @@ def test_entropy_is_that_of_the_joint_action(name, scale):
 
 
 def test_the_order_changes_what_can_be_said():
-    assert policy_of("discrete", None).it._order == [0, 1, 2]
-    assert policy_of("discrete", ("c", "a", "b")).it._order == [2, 0, 1]
+    assert policy_of("discrete", None).it.graph.order == [0, 1, 2]
+    assert policy_of("discrete", ("c", "a", "b")).it.graph.order == [2, 0, 1]
 
 
 def test_what_a_head_sees_by_hand():

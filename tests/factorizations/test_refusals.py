@@ -172,8 +172,8 @@ def test_sac_refuses_an_order_that_chooses_options_before_numbers(order):
         build("sac", AR(order=order), HYBRID)
     build("ppo", AR(order=order), HYBRID)
     learner = build("sac", AR(order=("y", "x", "b", "a")), HYBRID)
-    assert learner.actor._order == [1, 0]
-    assert learner.critic._order == [1, 0]
+    assert learner.actor.graph.order == [1, 0]
+    assert learner.critic.graph.order == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Softly:
             value, y = None, nets[0](state)
         elif isinstance(it, ChainValue):
             use = in_use(part, self.taken)
-            prefix = embedded(part, self.taken.double(), it._order, use).unsqueeze(1)
+            prefix = embedded(part, self.taken.double(), it.graph.order, use).unsqueeze(1)
             value, y = nets[0](*seen), nets[1](*seen, prefix)
         else:
             value, y, features = dueling(part, nets, seen)

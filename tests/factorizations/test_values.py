@@ -34,6 +34,7 @@ KINDS = {
     "qplex's own": QPLEX(mixer="qplex", mixer_width=16),
     "ar": "ar",
     "ar from the end": AR(order=("c", "a", "b")),
+    "ar, a graph": AR(parents={"b": ("a",), "c": ("a",)}),
 }
 CENTERED = {
     "shared by the mean": Shared(center="mean"),
@@ -49,7 +50,7 @@ VALUES = [
     (name, "value", spec)
     for name in KINDS
     for spec in ("discrete", "one_of", "wide")
-    if not (spec == "one_of" and (name == "ar from the end" or name in CENTERED))
+    if not (spec == "one_of" and (name in ("ar from the end", "ar, a graph") or name in CENTERED))
 ]
 VALUES += [
     (name, "plain_value", spec)

@@ -132,6 +132,8 @@ def _flags(kind: type[Any]) -> type[Any]:
     hints, helps = _hints(kind), _helps(kind)
     parts: list[Any] = []
     for one in fields(kind):
+        if _is_a_graph(hints[one.name]):
+            continue  # for Python alone: words on a line do not say which of them belong together
         told = tyro.conf.arg(
             help=helps.get(one.name),
             metavar=_metavar(hints[one.name]),
@@ -142,6 +144,12 @@ def _flags(kind: type[Any]) -> type[Any]:
     made = make_dataclass(kind.__name__, parts, kw_only=True)
     made.__doc__ = inspect.getdoc(kind)
     return made
+
+
+def _is_a_graph(hint: Any) -> bool:
+    """Whether it is several words by name, such as the parents of heads."""
+    dicts = [get_args(one) for one in (hint, *get_args(hint)) if get_origin(one) is dict]
+    return any(get_origin(values) is tuple for _, values in dicts)
 
 
 def _hints(kind: type[Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Auto-regressive policies: each head's network sees the state and the heads before it."""
+"""Auto-regressive policies: each head's network sees the state and the heads it looks at."""
 
 from __future__ import annotations
 
@@ -7,43 +7,44 @@ from collections.abc import Iterator, Sequence
 from headwise import ops
 from headwise.factorizations.policies import FactoredPolicy, starts
 from headwise.heads.blueprint import Actions, Blueprint
+from headwise.heads.graph import Graph, runs_of
 from headwise.heads.layout import Which
 from headwise.ops import Buffer, Embedding, HeadTable
 
 
 class ChainPolicy(FactoredPolicy):
-    """A policy network for each head, given the heads before it.
+    """A policy network for each head, given the heads that it looks at.
+
+    Heads are drawn level by level, those of a level at once, and evaluated all at once.
 
     Args:
-        order: The heads in the order in which they are chosen.
+        graph: Which heads look at which.
         which: The heads.
     """
 
     depends = True
 
-    def __init__(self, blueprint: Blueprint, order: Sequence[int], which: Which = "all") -> None:
-        self._order = list(order)
+    def __init__(self, blueprint: Blueprint, graph: Graph, which: Which = "all") -> None:
+        self.graph = graph
         self.embedding = Embedding(
-            blueprint.layout.table([(0, 0)] * len(self._order), which),
-            blueprint.layout.ordered if which != "continuous" else [False] * len(self._order),
-            self._order,
+            blueprint.layout.table([(0, 0)] * len(graph.parents), which),
+            blueprint.layout.ordered if which != "continuous" else [False] * len(graph.parents),
+            graph.order,
         )
         super().__init__(blueprint, independent=True, which=which)
         self._scratch = blueprint.scratch()
-        self._single = [self._alone(h) for h in range(self.table.num_heads)]
+        runs = (run for level in graph.levels for run in runs_of(level))
+        self._some = {run: self._part(*run) for run in runs}
 
     def leaves(self) -> list[int]:
         """Widths of the networks' inputs."""
         return [self.blueprint.features, self.embedding.size]
 
     def sees(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:
-        """All features, and the heads before it: the columns come in the order of choice."""
-        heads = range(len(self._order))
-        before = [self.embedding.first[h] for h in heads]
-        return [
-            [[(0, self.blueprint.features)]] * len(before),
-            [[(0, n)] if n else [] for n in before],
-        ]
+        """All features, and the heads looked at: the columns come in the order of choice."""
+        first = [self.embedding.first[h] for h in range(self.table.num_heads)]
+        seen = [self.graph.columns(h, first, self.embedding.size) for h in range(len(first))]
+        return [[[(0, self.blueprint.features)]] * len(first), seen]
 
     def inputs(self, x: Buffer, actions: Actions) -> list[Buffer]:
         """Features, and the actions as rows of inputs."""
@@ -58,13 +59,13 @@ class ChainPolicy(FactoredPolicy):
     def sample(
         self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Sequence[Buffer]
     ) -> None:
-        """Draws head after head, and writes raw actions, unit actions and log-probabilities."""
+        """Draws level by level, and writes raw actions, unit actions and log-probabilities."""
         raw, unit, log_prob = out
-        for head in self._unroll(x, unit):
-            y, std, allowed = self._of(head, x, mask)
-            own = [b.columns(head) for b in (raw, unit, log_prob)]
+        for run in self._unroll(x, unit):
+            y, std, allowed = self._of(run, x, mask)
+            own = [b.columns(*run) for b in (raw, unit, log_prob)]
             ops.sample(
-                y, std, self._uniforms(head, uniform), allowed, table=self._single[head], out=own
+                y, std, self._uniforms(run, uniform), allowed, table=self._some[run], out=own
             )
         if self.table.is_conditional:
             use = self._scratch("use", x.num_rows, self.table.num_heads)
@@ -72,20 +73,23 @@ class ChainPolicy(FactoredPolicy):
             ops.multiply(log_prob, use, out=log_prob)
 
     def mode(self, x: Buffer, mask: Buffer | None, out: Sequence[Buffer]) -> None:
-        """The most likely value of head after head."""
+        """The most likely value of the heads, level by level."""
         raw, unit = out
-        for head in self._unroll(x, unit):
-            y, std, allowed = self._of(head, x, mask)
-            own = [b.columns(head) for b in (raw, unit)]
-            ops.mode(y, std, allowed, table=self._single[head], out=own)
+        for run in self._unroll(x, unit):
+            y, std, allowed = self._of(run, x, mask)
+            own = [b.columns(*run) for b in (raw, unit)]
+            ops.mode(y, std, allowed, table=self._some[run], out=own)
 
-    def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[int]:
-        """The heads in order; before each its network goes forward, given the actions so far."""
-        for head in self._order:
+    def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[tuple[int, int]]:
+        """Runs of heads; before those of a level their networks go forward, given what was drawn.
+
+        A run is the first of its heads, and how many there are.
+        """
+        for level in self.graph.levels:
             x, prefix = self.inputs(x, Actions(unit, unit))
             self._embed(unit, prefix)
-            self.net.forward([x, prefix], [head])
-            yield head
+            self.net.forward([x, prefix], level)
+            yield from runs_of(level)
 
     def _embed(self, unit: Buffer, out: Buffer) -> None:
         use = None
@@ -95,26 +99,27 @@ class ChainPolicy(FactoredPolicy):
         ops.embed(unit, None, use, embedding=self.embedding, out=out)
 
     def _of(
-        self, head: int, x: Buffer, mask: Buffer | None
+        self, run: tuple[int, int], x: Buffer, mask: Buffer | None
     ) -> tuple[Buffer, Buffer | None, Buffer | None]:
-        """What there is of one head: outputs, the free standard deviation and the mask."""
-        y, discrete = self.net.rows(x.num_rows), len(self.table.discrete)
-        if head < discrete:
-            first = starts(self.table.sizes)[head]
-            return y, None, mask and mask.columns(first, self.table.sizes[head])
-        return y, self.std and self.std.columns(head - discrete), None
+        """What there is of a run of heads: outputs, free standard deviations and the mask."""
+        y, part = self.net.rows(x.num_rows), self._some[run]
+        std, allowed = None, None
+        if part.discrete and mask is not None:
+            allowed = mask.columns(starts(self.table.sizes)[run[0]], part.total)
+        if part.continuous and self.std is not None:
+            first = run[0] + len(part.discrete) - len(self.table.discrete)
+            std = self.std.columns(first, len(part.continuous))
+        return y, std, allowed
 
-    def _uniforms(self, head: int, uniform: Buffer) -> Buffer:
-        """The columns of a whole action's uniform numbers that a head takes."""
-        discrete = len(self.table.discrete)
-        each = self._single[head].num_uniforms
-        first = head if head < discrete else discrete + (head - discrete) * each
-        return uniform.columns(first, each)
+    def _uniforms(self, run: tuple[int, int], uniform: Buffer) -> Buffer:
+        """The columns of a whole action's uniform numbers that a run of heads takes."""
+        before = self._part(0, run[0]).num_uniforms if run[0] else 0
+        return uniform.columns(before, self._some[run].num_uniforms)
 
-    def _alone(self, head: int) -> HeadTable:
-        """One head, wherever the others are."""
-        table = self.table
+    def _part(self, first: int, count: int) -> HeadTable:
+        """Some heads, wherever the others are."""
+        table, some = self.table, slice(first, first + count)
         return HeadTable(
-            [table.options[head]], [None], [table.places[head]], stack=table.stack,
+            table.options[some], [None] * count, table.places[some], stack=table.stack,
             kind=table.kind, state_std=table.state_std, log_std=table.log_std, device=table.device,
         )  # fmt: skip

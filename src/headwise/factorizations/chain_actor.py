@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from headwise import ops
 from headwise.factorizations.policies import FactoredPolicy
 from headwise.heads.blueprint import Blueprint
+from headwise.heads.graph import Graph
 from headwise.ops import Buffer, Draw, HeadTable
 
 
@@ -16,11 +17,11 @@ class ChainActor(FactoredPolicy):
     Numbers are their own inputs. One that an action does not use is zero to the heads behind it.
 
     Args:
-        order: The continuous heads, numbered from 0, in the order in which they are drawn.
+        graph: Which continuous heads, numbered from 0, look at which.
     """
 
-    def __init__(self, blueprint: Blueprint, order: Sequence[int]) -> None:
-        self._order = list(order)
+    def __init__(self, blueprint: Blueprint, graph: Graph) -> None:
+        self.graph = graph
         super().__init__(blueprint, independent=True, which="continuous")
         self._scratch = blueprint.scratch()
         self._one = HeadTable(
@@ -31,13 +32,11 @@ class ChainActor(FactoredPolicy):
 
     def leaves(self) -> list[int]:
         """Widths of the networks' inputs."""
-        return [self.blueprint.features, len(self._order)]
+        return [self.blueprint.features, self.table.num_heads]
 
     def sees(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:
-        """All features, and the numbers drawn before."""
-        heads = range(len(self._order))
-        before = [self._order[: self._order.index(head)] for head in heads]
-        own = [[(earlier, 1) for earlier in sorted(some)] for some in before]
+        """All features, and the numbers looked at."""
+        own = [[(parent, 1) for parent in sorted(some)] for some in self.graph.parents]
         return [[[(0, self.blueprint.features)]] * len(own), own]
 
     def sample(
@@ -74,43 +73,48 @@ class ChainActor(FactoredPolicy):
             ops.fill(seen.gradient_buffer, 0.0)
         if x.has_gradient:
             ops.fill(x.gradient_buffer, 0.0)
-        for head in reversed(self._order):
-            if self.table.is_conditional:
-                by_use = self._scratch("by use", rows)
-                own, inner = (x.gradient_buffer.columns(head) for x in (out.unit, seen))
-                ops.multiply(inner, self._use(rows).columns(head), out=by_use)
-                ops.add(own, by_use, out=own)
-            y = self.net.rows(rows).copies(head)
-            ops.rsample.backward(
-                y, None, uniform.columns(head), None, table=self._one, out=links[head]
-            )
-            self.net.backward([x, seen], [head], add=True)
+        for level in reversed(self.graph.levels):
+            for head in level:
+                if self.table.is_conditional:
+                    by_use = self._scratch("by use", rows)
+                    own, inner = (x.gradient_buffer.columns(head) for x in (out.unit, seen))
+                    ops.multiply(inner, self._use(rows).columns(head), out=by_use)
+                    ops.add(own, by_use, out=own)
+                y = self.net.rows(rows).copies(head)
+                ops.rsample.backward(
+                    y, None, uniform.columns(head), None, table=self._one, out=links[head]
+                )
+            self.net.backward([x, seen], level, add=True)
 
     # --- the pieces -----------------------------------------------------------------------------
 
     def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[tuple[int, Buffer]]:
-        """The heads in order, with their networks' outputs; each must be drawn before the next."""
+        """The heads in order, with their networks' outputs; each must be drawn before the next.
+
+        The networks of a level go forward at once.
+        """
         seen, rows = self._seen(unit), x.num_rows
-        for head in self._order:
-            self.net.forward([x, seen], [head])
-            yield head, self.net.rows(rows).copies(head)
-            if self.table.is_conditional:
-                ops.in_use(unit, table=self.table, out=self._use(rows))
-                own = unit.columns(head), self._use(rows).columns(head)
-                ops.multiply(*own, out=seen.columns(head))
+        for level in self.graph.levels:
+            self.net.forward([x, seen], level)
+            for head in level:
+                yield head, self.net.rows(rows).copies(head)
+                if self.table.is_conditional:
+                    ops.in_use(unit, table=self.table, out=self._use(rows))
+                    own = unit.columns(head), self._use(rows).columns(head)
+                    ops.multiply(*own, out=seen.columns(head))
 
     def _seen(self, unit: Buffer) -> Buffer:
         """The numbers as networks see them."""
         if not self.table.is_conditional:
             return unit
-        return self._scratch("seen", unit.num_rows, len(self._order))
+        return self._scratch("seen", unit.num_rows, self.table.num_heads)
 
     def _use(self, rows: int) -> Buffer:
-        return self._scratch("use", rows, len(self._order), gradient=False)
+        return self._scratch("use", rows, self.table.num_heads, gradient=False)
 
     def _entropy(self, rows: int) -> Buffer:
         """Minus the log-density of each number, in use or not."""
-        return self._scratch("entropy", rows, len(self._order))
+        return self._scratch("entropy", rows, self.table.num_heads)
 
     def _links_of(self, out: Draw) -> list[Draw]:
         """What is drawn, number by number."""
@@ -123,6 +127,6 @@ class ChainActor(FactoredPolicy):
                     self._one, out.unit.members, rows, unit=out.unit.columns(head),
                     entropy=entropy.columns(head), device=out.unit.device,
                 )
-                for head in range(len(self._order))
+                for head in range(self.table.num_heads)
             ]  # fmt: skip
         return self._links[id(out)]

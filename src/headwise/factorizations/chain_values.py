@@ -7,36 +7,38 @@ choosing the best head by head gives the best joint action.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from headwise import ops
 from headwise.factorizations.policies import starts
 from headwise.factorizations.values import OptionValues, buffers_of
 from headwise.heads.action_value import Soft
 from headwise.heads.blueprint import Blueprint
+from headwise.heads.graph import Graph
 from headwise.ops import Buffer, Embedding, HeadTable, Layer
 
 
 class ChainValue(OptionValues):
-    """V(s), and an advantage network for each discrete head given the heads before it.
+    """V(s), and an advantage network for each discrete head given the heads that it looks at.
 
     Real numbers of an action are inputs of all of them. The soft value is taken along one prefix
     drawn from the first copy, with the exact expectation inside each head.
 
     Args:
-        order: The discrete heads in the order in which they are chosen.
+        graph: Which discrete heads look at which.
         copies: Networks of the same kind that see the same, such as twins (N).
     """
 
-    def __init__(self, blueprint: Blueprint, order: Sequence[int], *, copies: int = 1) -> None:
+    def __init__(self, blueprint: Blueprint, graph: Graph, *, copies: int = 1) -> None:
         super().__init__(blueprint, copies=copies, stacked=True)
-        layout, heads, self._order = blueprint.layout, self.num_discrete, list(order)
-        self.embedding = Embedding(self.table, layout.ordered, order)
+        layout, heads, self.graph = blueprint.layout, self.num_discrete, graph
+        self.embedding = Embedding(self.table, layout.ordered, graph.order)
         self._single = [
             HeadTable([n], [None], [(0, 0)], device=blueprint.device) for n in layout.sizes
         ]
         self._starts = starts(layout.sizes)
-        before = [self.embedding.first[head] for head in range(heads)]
+        first = [self.embedding.first[head] for head in range(heads)]
+        seen = [graph.columns(head, first, self.embedding.size) for head in range(heads)]
         layers = [
             *blueprint.encoder(blueprint.gain),
             Layer(blueprint.branch_width, "tanh", blueprint.gain),
@@ -48,7 +50,7 @@ class ChainValue(OptionValues):
             copies=copies * heads,
             sees=[
                 *([[(0, width)]] * copies * heads for width in self.leaves),
-                [[(0, n)] if n else [] for n in before] * copies,
+                seen * copies,
             ],
         )
         self.parts += [self._state, self._each]
@@ -96,14 +98,15 @@ class ChainValue(OptionValues):
     def _unroll(
         self, x: Buffer, action: Buffer, mask: Buffer | None
     ) -> Iterator[tuple[int, Buffer, Buffer | None]]:
-        """The heads in order, with advantages by the first copy and what is allowed.
+        """The heads level by level, with advantages by the first copy and what is allowed.
 
         What came before must be in the action by then.
         """
-        for head in self._order:
-            self._each.forward(self._embedded(x, action), [head])
-            y, options = self._each.rows(x.num_rows).copies(head), self.layout.sizes[head]
-            yield head, y, mask and mask.columns(self._starts[head], options)
+        for level in self.graph.levels:
+            self._each.forward(self._embedded(x, action), level)
+            for head in level:
+                y, options = self._each.rows(x.num_rows).copies(head), self.layout.sizes[head]
+                yield head, y, mask and mask.columns(self._starts[head], options)
 
     # --- soft values ----------------------------------------------------------------------------
 
