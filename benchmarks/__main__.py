@@ -17,6 +17,7 @@ from benchmarks import (
     predict,
     rollout,
     scores,
+    structure,
     training,
     updates,
 )
@@ -33,6 +34,7 @@ SECTIONS = {
     "rollout": rollout,
     "predict": predict,
     "scores": scores,
+    "structure": structure,
     "training": training,
     "updates": updates,
 }

@@ -18,7 +18,20 @@ from headwise.errors import (
     SpaceError,
     StoreError,
 )
-from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, ObsSpec, Range, View
+from headwise.spaces import (
+    ActionCodec,
+    ActionSpec,
+    Choice,
+    Forbid,
+    Given,
+    ObsCodec,
+    ObsSpec,
+    Range,
+    Require,
+    View,
+    given,
+    legal_actions,
+)
 
 if TYPE_CHECKING:
     from headwise.agent import Agent
@@ -142,6 +155,8 @@ __all__ = [
     "Evaluation",
     "ExportError",
     "Factorization",
+    "Forbid",
+    "Given",
     "HeadwiseError",
     "Independent",
     "JSONLSink",
@@ -152,6 +167,7 @@ __all__ = [
     "ParquetSink",
     "Range",
     "Report",
+    "Require",
     "Results",
     "RunCallback",
     "RunConfig",
@@ -166,4 +182,6 @@ __all__ = [
     "View",
     "WandbSink",
     "__version__",
+    "given",
+    "legal_actions",
 ]

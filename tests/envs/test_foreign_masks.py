@@ -11,7 +11,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from headwise import ActionCodec, EnvError
 from headwise.envs.foreign import foreign_env
 from headwise.envs.foreign.codec import EnvCodec
-from headwise.envs.masks import MaskReader, check_legal
+from headwise.envs.legal import check_legal
+from headwise.envs.masks import MaskReader
 
 
 def reader(space):

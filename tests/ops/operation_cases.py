@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import link_cases
 import network_cases
 import torch
 from torch import Tensor
@@ -228,6 +229,41 @@ def rsample(new: Numbers) -> Iterator[Case]:
         uniform = new.uniform(table.num_uniforms)
         inputs = outputs(new, table), free_of(new, table), uniform, mask
         yield Case(inputs, {"table": table}, learns=(0,))
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+@of
+def legal_options(new: Numbers) -> Iterator[Case]:
+    for conditional in (False, True):
+        table, links = link_cases.linked(conditional=conditional)
+        inputs = new.options(table), link_cases.mask_of(new, table)
+        yield Case(inputs, {"links": links})
+
+
+@of
+def explore_linked(new: Numbers) -> Iterator[Case]:
+    for conditional in (False, True):
+        table, links = link_cases.linked(conditional=conditional)
+        uniform, mask = new.uniform(4, 2 * ROWS), link_cases.mask_of(new, table)
+        yield Case((new.options(table), uniform, new.setting(0.2, 0.6), mask), {"links": links})
+
+
+@of
+def best_linked(new: Numbers) -> Iterator[Case]:
+    for conditional in (False, True):
+        table, links = link_cases.linked(conditional=conditional)
+        mask = link_cases.mask_of(new, table)
+        yield Case((outputs(new, table, 2), mask), {"table": table, "links": links})
+
+
+@of
+def linked_advantages(new: Numbers) -> Iterator[Case]:
+    for conditional in (False, True):
+        table, links = link_cases.linked(conditional=conditional)
+        inputs = outputs(new, table, 2), new.options(table), link_cases.mask_of(new, table)
+        yield Case(inputs, {"table": table, "links": links}, learns=(0,))
 
 
 # --- policy loss ----------------------------------------------------------------------------------

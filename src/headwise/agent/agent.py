@@ -53,6 +53,7 @@ class Agent:
         seeds: How many members to train (their seeds are 0, 1, ...), or the seed of each.
         num_envs: Environment slots of each member; None is 16, or what a vector env has.
         device: Where learners live: "cpu", "cuda"; "auto" measures which is faster.
+        constraints: Which options of heads go together: `Forbid`, `Require`, `Given`.
         **settings: Settings of any part of a `RunConfig`: `lr`, `view`, `normalise_obs`, ...
     """
 
@@ -66,6 +67,7 @@ class Agent:
         seeds: int | Sequence[int] = 1,
         num_envs: int | None = None,
         device: str = "cpu",
+        constraints: Sequence[Any] = (),
         **settings: Any,
     ) -> None:
         slots = 16 if num_envs is None else num_envs
@@ -73,7 +75,7 @@ class Agent:
         config = RunConfig.of(algo, None, AT_AGENT, **settings)
         members, place = as_seeds(seeds), as_device("cpu" if device == AUTO else device)
         config.check_members(members)
-        world = World(env, config.environment.env_settings, config.environment.view)
+        world = World(env, (e := config.environment).env_settings, e.view, constraints)
         vec = world.vec(members, num_envs)
         config = config.replace(num_envs=vec.num_slots).fitting(vec.obs_spec)
         if device == AUTO:

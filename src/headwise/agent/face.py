@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import gymnasium as gym
@@ -12,9 +13,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from headwise.envs.foreign.codec import EnvCodec
-from headwise.envs.masks import MASK, MASK_METHOD, check_legal
+from headwise.envs.legal import check_legal
+from headwise.envs.masks import MASK, MASK_METHOD
 from headwise.errors import CheckpointError, HeadwiseError, SpaceError
-from headwise.spaces import ActionSpec, Choice, ObsCodec, ObsSpec
+from headwise.spaces import ActionSpec, Choice, Link, ObsCodec, ObsSpec
 from headwise.spaces.to_json import space_from_json, space_to_json, spec_from_json, spec_to_json
 
 
@@ -25,7 +27,7 @@ class Face:
         observation_space: Of one environment; a mapping by agent for a team.
         action_space: The same for actions.
         spec: What the learner sees, where it has names of its own for the same heads.
-        **settings: Of `EnvCodec`: `view`, `bins`, `bounds`, `masks`.
+        **settings: Of `EnvCodec`: `view`, `bins`, `bounds`, `masks`, `constraints`.
     """
 
     def __init__(
@@ -179,7 +181,9 @@ class Face:
 
 
 def as_lists(value: Any) -> Any:
-    """What JSON does not know of: arrays in bounds, numbers of numpy, mappings of the user's."""
+    """What JSON does not know of: arrays in bounds, numbers of numpy, mappings, links of heads."""
+    if isinstance(value, Link):
+        return asdict(value)
     return dict(value) if isinstance(value, Mapping) else np.asarray(value).tolist()
 
 

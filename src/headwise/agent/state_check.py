@@ -39,7 +39,8 @@ def check_state(config: RunConfig, seeds: Sequence[int], face: Face, state: Stat
     _check_learner(config, seeds, face, spec, state["learner"])
     _check_slots(members, slots, face, state)
     _check_normaliser(config, members, face, state.get("normaliser", {}))
-    heads, options = spec.num_heads, (spec.num_choices, spec.max_options)
+    heads, tables = spec.num_heads, spec.mask_rows - spec.num_heads
+    options = (spec.num_choices + tables, spec.max_options)
     step: dict[str, tuple[int, ...]] = {
         "obs": (face.obs_spec.size,),
         "next_obs": (face.obs_spec.size,),

@@ -42,6 +42,7 @@ class World:
             parallel env; UNKNOWN where a checkpoint does not tell.
         settings: Settings of the environment, and how to vectorise it.
         view: How the action is seen, if not as it is.
+        constraints: Which options of its heads go together.
         name: The id of what was trained in, where it is known but must not or cannot be made.
         unsaid: Names of settings that a checkpoint could not hold.
     """
@@ -51,6 +52,7 @@ class World:
         env: Any,
         settings: Mapping[str, Any],
         view: str | None = None,
+        constraints: Sequence[Any] = (),
         *,
         name: str | None = None,
         unsaid: Sequence[str] = (),
@@ -61,6 +63,8 @@ class World:
         self.settings = dict(settings)
         if view is not None:
             self.settings["view"] = view
+        if constraints:
+            self.settings["constraints"] = constraints
         self._id = env if isinstance(env, str) else name
         self._unsaid = tuple(unsaid)
         self._why: EnvError | None = None
@@ -84,7 +88,10 @@ class World:
         """P members with E slots each, whose episodes follow from the seeds."""
         if not self.is_known:
             raise self._not_known()
-        return foreign_env(self.env, list(seeds), num_slots, **self.settings)
+        made = foreign_env(self.env, list(seeds), num_slots, **self.settings)
+        if made.spec.links:  # as tables, which can be kept
+            self.settings["constraints"] = made.spec.links
+        return made
 
     def few(self, seeds: Sequence[int], num_slots: int, episodes: int) -> VecEnv:
         """The same to play so many episodes in, with no more slots than they need.
@@ -138,7 +145,7 @@ class World:
             )
         if not self.is_ours:
             return gym.make(self.env, **self.making | {"render_mode": render_mode})
-        vectorising = ("num_threads", "allocate", "backend", "vectorization")
+        vectorising = ("num_threads", "allocate", "backend", "vectorization", "constraints")
         settings = {k: v for k, v in self.settings.items() if k not in vectorising}
         made = env_id(_bare(self.env))
         if made not in gym.registry:

@@ -12,7 +12,7 @@ from torch import Tensor
 from headwise import ops
 from headwise.algorithms.base import Acted, Acting, Algorithm, AlgorithmConfig, Metrics, Task
 from headwise.algorithms.schedules import is_scheduled
-from headwise.factorizations.base import check_offers, check_shares
+from headwise.factorizations.base import check_constraints, check_offers, check_shares
 from headwise.heads.blueprint import Blueprint
 from headwise.heads.layout import Layout
 from headwise.nets.encoders import Encoder, make_encoder
@@ -57,6 +57,7 @@ class Learner(Algorithm, ABC):
         self.features = self.obs_size
         """Numbers of an observation as networks see it."""
         self.layout = Layout(task.spec, task.device, joint=kind.is_joint)
+        check_constraints(kind, self.layout, task.spec, config.needs[0], config.name)
         self.num_envs = task.num_slots
         """Environment copies (E): the rows that are acted on at once."""
         self.extra: dict[str, int] = {}

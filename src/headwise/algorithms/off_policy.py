@@ -88,9 +88,9 @@ class Transitions:
         self.action = made(layout.num_heads)
         """In unit form, in the learner's order."""
         self.reward, self.discount = made(1), made(1)
-        self.mask = made(layout.total) if masked else None
+        self.mask = made(layout.mask_width) if masked else None
         """Which options could be chosen; None: all always can."""
-        self.next_mask = made(layout.total) if masked else None
+        self.next_mask = made(layout.mask_width) if masked else None
 
     def load(self, batch: ReplayBatch) -> None:
         """Takes in tensors (P, B, ...), observations as networks see them."""
@@ -127,7 +127,7 @@ class OffPolicyLearner(Learner):
         self.obs = self._scratch("obs", self.num_envs, self.obs_size, gradient=False)
         self.mask = None
         if masks:
-            self.mask = self._scratch("mask", self.num_envs, layout.total, gradient=False)
+            self.mask = self._scratch("mask", self.num_envs, layout.mask_width, gradient=False)
         self._shift: Buffer | None = None
         self._shifts: dict[int, Buffer] = {}
         if self.random_shift:

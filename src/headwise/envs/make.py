@@ -67,13 +67,22 @@ def own_name(env: str) -> str | None:
     return name if name in env_names() and not is_theirs else None
 
 
-def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, /, **settings: Any) -> VecEnv:
+def make_vec(
+    name_or_id: str,
+    seeds: Sequence[int],
+    num_slots: int,
+    /,
+    *,
+    constraints: Sequence[Any] = (),
+    **settings: Any,
+) -> VecEnv:
     """An environment for a population: P members, one for each seed, with E slots each.
 
     Args:
         name_or_id: "HybridShoot", its Gymnasium id "headwise/HybridShoot-v0", or "probe/agree".
         seeds: One seed for each member.
         num_slots: Environment slots of each member.
+        constraints: Which options of its heads go together.
         **settings: Settings of the environment: `view`, `max_episode_steps`, ...; and for all of
             them `num_threads` and `allocate`.
     """
@@ -81,7 +90,10 @@ def make_vec(name_or_id: str, seeds: Sequence[int], num_slots: int, /, **setting
     factory = _factory(name)
     check_population(name, seeds, num_slots)
     check_allocate(settings.get("allocate", np.zeros))
-    return factory([int(seed) for seed in seeds], int(num_slots), **settings)
+    made = factory([int(seed) for seed in seeds], int(num_slots), **settings)
+    if constraints:
+        made.spec = made.spec.under(constraints)
+    return made
 
 
 def check_population(name: str, seeds: Sequence[int], num_slots: int) -> None:

@@ -1,7 +1,8 @@
 """Which options may be chosen: masks in every form that people give them, as one array.
 
 The one array is boolean, (..., H, K): a row for each head, padded to the largest number of options.
-Options that do not exist are False; the row of a Range is True throughout.
+Options that do not exist are False; the row of a Range is True throughout. Below them come the rows
+of the tables that an environment gives (`ActionSpec.given`), the options of their head each.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from headwise.errors import EnvError
 from headwise.spaces import ActionSpec
 from headwise.spaces.convert import free_elements
+from headwise.spaces.links import GivenTable
 
 Legal: TypeAlias = NDArray[np.bool_]
 
@@ -33,7 +35,9 @@ class MaskReader:
     A mask may be one flat array over the options of all Choice heads, an array padded to (H, K), or
     built like the action: a dict for a Dict, a tuple for a Tuple, one array for each element of a
     MultiDiscrete, as Gymnasium's `sample(mask)` takes it. The same holds for each part. A part that
-    is None or missing has no illegal options. The padding of a smaller head must be False.
+    is None or missing has no illegal options. The padding of a smaller head must be False. In the
+    place of a head whose options depend on others there may be a table: `given("verb", table)`, or
+    the table alone.
 
     Args:
         space: The action space, or the action spaces by agent.
@@ -43,11 +47,13 @@ class MaskReader:
     def __init__(
         self, space: spaces.Space[Any] | Mapping[str, spaces.Space[Any]], spec: ActionSpec
     ) -> None:
-        self.all_legal: Legal = spec.option_mask | ~spec.is_choice[:, None]
-        """What is legal without a mask, (H, K)."""
-        self._root = _plan(space, spec, 0, "the action")
-        self._ranges = ~spec.is_choice[:, None]
-        self._flat = spec.option_mask.reshape(-1)
+        self.all_legal: Legal = spec.full_mask
+        """What is legal without a mask, (H, K), and the rows of tables below."""
+        self._tables = _tables(spec)
+        self._root = _plan(space, spec, 0, "the action", self._tables)
+        self._heads, self._ranges = spec.num_heads, ~spec.is_choice[:, None]
+        beyond = np.zeros_like(self.all_legal[spec.num_heads :])
+        self._flat = np.concatenate([spec.option_mask, beyond]).reshape(-1)
 
     def read(self, mask: Any) -> Legal:
         """The mask of one action, (H, K)."""
@@ -66,45 +72,17 @@ class MaskReader:
             values = _truth(array, "the action")
             out.reshape(len(out), -1)[:, self._flat] = values | ~present[:, None]
             return
-        if array is not None and array.shape == out.shape:
+        heads = out[:, : self._heads]
+        if array is not None and array.shape == heads.shape:
             values = _truth(array, "the action") | self._ranges | ~present[:, None, None]
-            if not (values & ~self.all_legal & present[:, None, None]).any():
-                out &= values
+            if not (values & ~self.all_legal[: self._heads] & present[:, None, None]).any():
+                heads &= values
                 return
         for slot in np.flatnonzero(present):
             try:
                 self._root.fill(masks[slot], out[slot])
             except EnvError as error:
                 raise EnvError(f"number {slot} of {len(out)} masks: {error}") from error
-
-
-def check_legal(legal: Legal, spec: ActionSpec, all_legal: Legal, over: Legal) -> None:
-    """Raises an EnvError for a head of a slot that has nothing legal; masks are (P, E, H, K).
-
-    Some heads need nothing legal and are given everything: those of a slot whose episode is `over`
-    (P, E), and those that are not in use because the option they belong to is illegal itself.
-    """
-    empty_PEH = ~legal.any(-1)
-    if not empty_PEH.any():
-        return
-    unused_PEH = np.broadcast_to(over[..., None], empty_PEH.shape).copy()
-    for head, condition in enumerate(spec.conditions):
-        if condition is not None and spec.cardinalities[condition.head]:
-            options = np.arange(legal.shape[-1])
-            asked_for = (condition.low <= options) & (options < condition.high)
-            possible_PE = (legal[..., condition.head, :] & asked_for).any(-1)
-            unused_PEH[..., head] |= unused_PEH[..., condition.head] | ~possible_PE
-    legal |= (empty_PEH & unused_PEH)[..., None] & all_legal
-    wrong = np.argwhere(empty_PEH & ~unused_PEH)
-    if len(wrong):
-        member, slot, head = map(int, wrong[0])
-        raise EnvError(
-            f"the mask leaves nothing legal for head {spec.names[head]!r} "
-            f"in slot {slot} of member {member}",
-            got="all options masked",
-            allowed="at least one legal option for every head",
-            fix="Leave one option legal, or end the episode there.",
-        )
 
 
 @dataclass(frozen=True)
@@ -122,6 +100,8 @@ class _Place:
     """The shape of a MultiBinary, whose masks may also say 0, 1 or 2 for both."""
     names: tuple[str, ...] = ()
     """What its heads are called."""
+    tables: Mapping[int, _Table] = field(default_factory=dict)
+    """The tables of all heads that have some."""
     total: int = field(init=False)
     """The number of options of all its heads."""
 
@@ -134,7 +114,13 @@ class _Place:
             return
         rows = out[self.rows, : self.exists.shape[1]]
         array = _as_array(mask)
-        if array is not None and array.shape == (self.total,):
+        table = self.tables.get(self.rows.start) if len(self.names) == 1 else None
+        if isinstance(mask, GivenTable):
+            self._check_table(mask, table)
+            mask = array = mask.table
+        if array is not None and table is not None and array.shape == table.shape:
+            table.rows_of(out)[...] = _truth(array, self.path).reshape(-1, table.shape[-1])
+        elif array is not None and array.shape == (self.total,):
             rows[self.exists] = _truth(array, self.path)
         elif array is not None and array.shape == self.exists.shape:
             truth = _truth(array, self.path)
@@ -144,6 +130,24 @@ class _Place:
             self._fill_binary(array, rows)
         else:
             self._fill_parts(mask, out)
+
+    def _check_table(self, mask: GivenTable, table: _Table | None) -> None:
+        """Refuses a table that nobody expects, by other heads, or of the wrong shape."""
+        by = mask.heads[0] if len(mask.heads) == 1 else mask.heads
+        if table is None or mask.heads != table.parents:
+            name = self.names[0] if len(self.names) == 1 else None
+            raise EnvError(
+                f"the mask of {self.path} is a table by {by!r}, of which the agent was not told",
+                got="no table for it" if table is None else f"a table by {table.parents}",
+                fix="There is no single head." if name is None else
+                f"Say constraints=[hw.Given(**{{{name!r}: {by!r}}})].",
+            )  # fmt: skip
+        if mask.table.shape != table.shape:
+            raise EnvError(
+                f"the table of {self.path} has the wrong shape",
+                got=mask.table.shape,
+                allowed=f"{table.shape}: options of {', '.join(table.parents)}, then its own",
+            )
 
     def _check_padding(self, truth: Legal) -> None:
         """Refuses truths beyond the options of a head; the rows of Ranges are not looked at."""
@@ -202,6 +206,7 @@ def _plan(
     spec: ActionSpec,
     first: int,
     path: str,
+    tables: Mapping[int, _Table],
 ) -> _Place:
     """The place of a space whose first head has that number; the order is ActionCodec's."""
     parts: dict[Any, _Place] | None = None
@@ -210,43 +215,72 @@ def _plan(
         children = space.spaces if isinstance(space, spaces.Dict) else space
         parts, by_key = {}, True
         for key, child in children.items():
-            parts[key] = _plan(child, spec, row, f"{path} at {key!r}")
+            parts[key] = _plan(child, spec, row, f"{path} at {key!r}", tables)
             row = parts[key].rows.stop
     elif isinstance(space, spaces.Tuple | spaces.OneOf):
         row += isinstance(space, spaces.OneOf)  # the head that chooses among them
         parts = {}
         for number, child in enumerate(space.spaces):
-            parts[number] = _plan(child, spec, row, f"{path} at [{number}]")
+            parts[number] = _plan(child, spec, row, f"{path} at [{number}]", tables)
             row = parts[number].rows.stop
     else:
         heads = free_elements(space)
         if not heads.all():  # of reals, which have no options
             rows = slice(first, first + int(heads.sum()))
             return _Place(path, rows, _existing(spec, rows), names=spec.names[rows])
-        return _elements(
-            heads.shape, spec, first, path, binary=isinstance(space, spaces.MultiBinary)
-        )
+        binary = isinstance(space, spaces.MultiBinary)
+        return _elements(heads.shape, spec, first, path, tables, binary=binary)
     rows = slice(first, row)
     return _Place(path, rows, _existing(spec, rows), parts, by_key, names=spec.names[rows])
 
 
 def _elements(
-    shape: tuple[int, ...], spec: ActionSpec, first: int, path: str, *, binary: bool
+    shape: tuple[int, ...],
+    spec: ActionSpec,
+    first: int,
+    path: str,
+    tables: Mapping[int, _Table],
+    *,
+    binary: bool,
 ) -> _Place:
     """The place of an array, nested as the array is: one mask for each element."""
     rows = slice(first, first + math.prod(shape))
     exists = _existing(spec, rows)
     if not shape or not exists.any():
-        return _Place(path, rows, exists, names=spec.names[rows])
+        return _Place(path, rows, exists, names=spec.names[rows], tables=tables)
     each = math.prod(shape[1:])
     parts = {
         number: _elements(
-            shape[1:], spec, first + number * each, f"{path} at [{number}]", binary=binary
+            shape[1:], spec, first + number * each, f"{path} at [{number}]", tables, binary=binary
         )
         for number in range(shape[0])
     }
     shape_of_bits = shape if binary else None
     return _Place(path, rows, exists, parts, shape=shape_of_bits, names=spec.names[rows])
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table that an environment gives: where its rows are in a mask, and its shape."""
+
+    parents: tuple[str, ...]
+    first: int
+    shape: tuple[int, ...]
+
+    def rows_of(self, out: Legal) -> Legal:
+        """The rows of a mask (H, K) that it fills."""
+        return out[self.first : self.first + math.prod(self.shape[:-1]), : self.shape[-1]]
+
+
+def _tables(spec: ActionSpec) -> dict[int, _Table]:
+    """The tables that are given, by the head whose options they say."""
+    tables, first = {}, spec.num_heads
+    for link in spec.given:
+        names = tuple(spec.names[p] for p in link.parents)
+        shape = tuple(spec.cardinalities[h] for h in (*link.parents, link.child))
+        tables[link.child] = _Table(names, first, shape)
+        first += math.prod(shape[:-1])
+    return tables
 
 
 def _existing(spec: ActionSpec, rows: slice) -> Legal:

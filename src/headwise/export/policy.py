@@ -78,7 +78,8 @@ class DeployedPolicy(nn.Module):
         Args:
             observation: Raw observations by name, (B, ...).
             uniform: Numbers in [0, 1), (B, U), to draw actions by.
-            action_mask: Which options are legal, (B, H, K), for all heads of the spec.
+            action_mask: Which options are legal, (B, H, K), for all heads of the spec; and below
+                them the rows of tables that the environment gives.
 
         Returns:
             The arrays of the action space by path, (B, ...).
@@ -112,7 +113,7 @@ class DeployedPolicy(nn.Module):
         if not deterministic:
             arguments["uniform"] = torch.full((rows, self.learner.num_uniforms), 0.5)
         if masks:
-            shape = (rows, self.spec.num_heads, self.spec.max_options)
+            shape = (rows, self.spec.mask_rows, self.spec.max_options)
             arguments["action_mask"] = torch.ones(shape, dtype=torch.bool)
         return arguments
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from headwise.added import added
 from headwise.errors import ConfigError
@@ -32,6 +32,11 @@ class AR(Factorization):
     """
 
     name: ClassVar[str] = "ar"
+    obeys: ClassVar[Mapping[str, Literal["all", "trees"]]] = {
+        "policy": "all",
+        "value": "all",
+        "twins": "all",
+    }
     joint_ratio: ClassVar[bool] = True
     order: tuple[str, ...] | None = None
     """Names of the heads in the order in which they are chosen, each seeing all before it; the
@@ -89,11 +94,15 @@ class AR(Factorization):
         layout = blueprint.layout
         place = layout.names.index
         if self.parents is None:
-            return Graph.chain([place(name) for name in self.order or layout.spec.names])
+            chain = layout.order if self.order is None else map(place, self.order)
+            return Graph.chain(list(chain))
         named = [self.parents.get(name, ()) for name in layout.names]
         parents = tuple(tuple(place(parent) for parent in some) for some in named)
-        conditions = [() if c is None else (c.head,) for c in layout.conditions]
-        before = tuple({*p, *c} for p, c in zip(parents, conditions, strict=True))
+        before = [set(some) for some in parents]
+        for head, condition in enumerate(layout.conditions):
+            before[head] |= set() if condition is None else {condition.head}
+        for link in () if layout.links is None else layout.links.links:
+            before[link.child] |= set(link.parents)
         return Graph(parents, tuple(tuple(sorted(some)) for some in before))
 
     def _need_numbers_first(self, blueprint: Blueprint) -> None:
@@ -146,6 +155,14 @@ def check_order(spec: ActionSpec, order: Sequence[str] | None) -> None:
                 "a parameter cannot be chosen before the choice that puts it in use",
                 got=f"{spec.names[head]!r} before {spec.names[condition.head]!r}",
             )
+    for link in spec.links:
+        late = [p for p in link.parents if numbers.index(p) > numbers.index(link.child)]
+        if late:
+            raise ConfigError(
+                "a head cannot be chosen before one that its legal options depend on",
+                got=f"{spec.names[link.child]!r} before {spec.names[late[0]]!r}",
+                fix="Leave the order out, or put that one first.",
+            )
 
 
 def check_parents(spec: ActionSpec, parents: Mapping[str, Sequence[str]] | None) -> None:
@@ -159,6 +176,8 @@ def check_parents(spec: ActionSpec, parents: Mapping[str, Sequence[str]] | None)
     for name, condition in zip(spec.names, spec.conditions, strict=True):
         if condition is not None:
             graph[name].add(spec.names[condition.head])
+    for link in spec.links:
+        graph[spec.names[link.child]].update(spec.names[p] for p in link.parents)
     done: set[str] = set()
     while len(done) < len(graph):
         level = {name for name, some in graph.items() if name not in done and some <= done}

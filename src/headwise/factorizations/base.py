@@ -7,6 +7,7 @@ that asks for something it lacks is refused when the learner is built.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -14,6 +15,7 @@ from headwise.checks import check_settings
 from headwise.errors import ConfigError
 from headwise.heads.action_value import Actor, DiscreteValue, SoftValue
 from headwise.heads.blueprint import Blueprint, Critic, Importance, Policy
+from headwise.heads.layout import Layout
 from headwise.registry import Registry
 from headwise.spaces import ActionSpec
 
@@ -41,6 +43,10 @@ class Factorization:
     chooses: ClassVar[Literal["discrete", "none"]] = "discrete"
     """The heads that its critics of SAC choose themselves, by a softmax of options' values;
     an actor draws the others."""
+
+    obeys: ClassVar[Mapping[str, Literal["all", "trees"]]] = {}
+    """What of the below obeys constraints exactly, by name: all of them, or those in which the
+    options of a head depend on one other at most."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -118,6 +124,41 @@ def check_shares(factorization: Factorization) -> None:
             allowed="shared_encoder=True: one encoder for all heads, networks of their own behind",
             fix='Say shared_encoder=True, or use encoder="vector".',
         )
+
+
+def check_constraints(
+    factorization: Factorization, layout: Layout, spec: ActionSpec, what: str, algorithm: str
+) -> None:
+    """Refuses constraints that something of a factorization would not obey exactly."""
+    if not spec.links:
+        return
+    obeyed = factorization.obeys.get(what)
+    if obeyed == "all" or (obeyed == "trees" and layout.links is not None and layout.links.is_tree):
+        return
+    able = [name for name, kind in factorizations.items() if kind.obeys.get(what) == "all"]
+    if obeyed == "trees":
+        trees = "constraints in which a head's options depend on one other head at most"
+        raise ConfigError(
+            f"{algorithm} with factorization {factorization.name!r} obeys {trees}",
+            got=_told(spec),
+            allowed=f"those, or factorization {' or '.join(map(repr, able))}",
+        )
+    some = [name for name, kind in factorizations.items() if kind.obeys.get(what) == "trees"]
+    raise ConfigError(
+        f"{algorithm} with factorization {factorization.name!r} does not obey constraints exactly",
+        got=_told(spec),
+        allowed=", ".join([*able, *(f"{name} (where they are a tree)" for name in some)]),
+        fix=f"Use factorization={able[0]!r}." if able else None,
+    )
+
+
+def _told(spec: ActionSpec) -> str:
+    """What the options of heads depend on."""
+    told = []
+    for link in spec.links:
+        parents = " and ".join(spec.names[p] for p in link.parents)
+        told.append(spec.names[link.child] + (f" by {parents}" if parents else " by itself"))
+    return ", ".join(told)
 
 
 def need_options(blueprint: Blueprint, name: str) -> None:

@@ -56,13 +56,17 @@ class ChainPolicy(FactoredPolicy):
         self._embed(actions.unit, prefix)
         return self.net.forward([x, prefix]), self.std
 
+    def legal(self, actions: Actions) -> Buffer | None:
+        """Which options given actions could have, each head after those before it."""
+        return self._legal(actions.unit, actions.mask)
+
     def sample(
         self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Sequence[Buffer]
     ) -> None:
         """Draws level by level, and writes raw actions, unit actions and log-probabilities."""
         raw, unit, log_prob = out
-        for run in self._unroll(x, unit):
-            y, std, allowed = self._of(run, x, mask)
+        for run, legal in self._unroll(x, unit, mask):
+            y, std, allowed = self._of(run, x, legal)
             own = [b.columns(*run) for b in (raw, unit, log_prob)]
             ops.sample(
                 y, std, self._uniforms(run, uniform), allowed, table=self._some[run], out=own
@@ -75,21 +79,35 @@ class ChainPolicy(FactoredPolicy):
     def mode(self, x: Buffer, mask: Buffer | None, out: Sequence[Buffer]) -> None:
         """The most likely value of the heads, level by level."""
         raw, unit = out
-        for run in self._unroll(x, unit):
-            y, std, allowed = self._of(run, x, mask)
+        for run, legal in self._unroll(x, unit, mask):
+            y, std, allowed = self._of(run, x, legal)
             own = [b.columns(*run) for b in (raw, unit)]
             ops.mode(y, std, allowed, table=self._some[run], out=own)
 
-    def _unroll(self, x: Buffer, unit: Buffer) -> Iterator[tuple[int, int]]:
-        """Runs of heads; before those of a level their networks go forward, given what was drawn.
+    def _unroll(
+        self, x: Buffer, unit: Buffer, mask: Buffer | None
+    ) -> Iterator[tuple[tuple[int, int], Buffer | None]]:
+        """Runs of heads, each with what is legal there by what was drawn.
 
-        A run is the first of its heads, and how many there are.
+        A run is the first of its heads, and how many there are. Before those of a level their
+        networks go forward.
         """
         for level in self.graph.levels:
             x, prefix = self.inputs(x, Actions(unit, unit))
             self._embed(unit, prefix)
             self.net.forward([x, prefix], level)
-            yield from runs_of(level)
+            legal = self._legal(unit, mask, level)
+            yield from ((run, legal) for run in runs_of(level))
+
+    def _legal(
+        self, unit: Buffer, mask: Buffer | None, heads: tuple[int, ...] | None = None
+    ) -> Buffer | None:
+        links = self.blueprint.layout.links
+        if links is None:
+            return mask
+        legal = self._scratch("legal", unit.num_rows, self.table.total, gradient=False)
+        ops.legal_options(unit, mask, links=links, heads=heads, out=legal)
+        return legal
 
     def _embed(self, unit: Buffer, out: Buffer) -> None:
         use = None

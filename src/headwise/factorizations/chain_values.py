@@ -61,7 +61,7 @@ class ChainValue(OptionValues):
         """V plus the advantages along the options taken, (P, N, B, 1)."""
         value, y = self._along(x, action)
         q = self.room("q", x.num_rows)
-        ops.total(value, self.chosen(y, action, mask), adds_up=True, out=q)
+        ops.total(value, self.chosen(y, action, self._legal(action, mask)), adds_up=True, out=q)
         return q
 
     def backward(
@@ -104,9 +104,10 @@ class ChainValue(OptionValues):
         """
         for level in self.graph.levels:
             self._each.forward(self._embedded(x, action), level)
+            legal = self._legal(action, mask, level)
             for head in level:
                 y, options = self._each.rows(x.num_rows).copies(head), self.layout.sizes[head]
-                yield head, y, mask and mask.columns(self._starts[head], options)
+                yield head, y, legal and legal.columns(self._starts[head], options)
 
     # --- soft values ----------------------------------------------------------------------------
 
@@ -133,7 +134,18 @@ class ChainValue(OptionValues):
         self, action: Buffer, alpha: Buffer, mask: Buffer | None
     ) -> tuple[Buffer, Buffer | None, Buffer | None]:
         use = self.use_room(action)
-        return self.options(alpha), mask, use and self.options(use)
+        return self.options(alpha), self._legal(action, mask), use and self.options(use)
+
+    def _legal(
+        self, action: Buffer, mask: Buffer | None, heads: tuple[int, ...] | None = None
+    ) -> Buffer | None:
+        """Which options heads have after what the heads before them have in actions."""
+        links = self.layout.links
+        if links is None:
+            return mask
+        legal = self._scratch("legal", action.num_rows, self.layout.total, gradient=False)
+        ops.legal_options(action, mask, links=links, heads=heads, out=legal)
+        return legal
 
     # --- networks -------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from headwise.heads.blueprint import Actions, Blueprint, Part
 from headwise.heads.layout import Layout
 from headwise.nets.dueling import Dueling
 from headwise.ops import Buffer, HeadTable, Layer, When, operation
-from headwise.ops.distributions import Distribution
+from headwise.ops.linked import distribution_of
 
 
 class ValueCritic:
@@ -205,10 +205,10 @@ def option_probs(
     y: Tensor, free: Tensor | None, mask: Tensor | None, *, table: HeadTable, bins: int
 ) -> Tensor:
     """How likely a policy is to choose each option of a branching critic, (P, 1, B, total)."""
-    heads = Distribution(table, y.detach(), None if free is None else free.detach(), mask)
+    heads = distribution_of(table, y.detach(), None if free is None else free.detach(), mask)
     parts = []
     if heads.log_probs is not None:
-        parts.append(table.flatten(heads.log_probs.exp()))
+        parts.append(table.flatten(heads.option_probs()))
     if table.continuous:
         parts.append(heads.bin_probs(bins).flatten(-2))
     return torch.cat(parts, dim=-1)

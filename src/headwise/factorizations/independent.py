@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from headwise.added import added
 from headwise.factorizations.base import Factorization, factorizations
@@ -22,6 +23,7 @@ class Independent(Factorization):
     """A network of its own for every head, all on the same reward."""
 
     name: ClassVar[str] = "independent"
+    obeys: ClassVar[Mapping[str, Literal["all", "trees"]]] = {"policy": "trees"}
     soft_targets: ClassVar[bool] = True
 
     shared_encoder: bool = added(False)

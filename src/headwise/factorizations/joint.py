@@ -5,8 +5,9 @@ The learner sees one discrete head (`heads/layout.py`), and everything else foll
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from headwise.checks import check_counts
 from headwise.errors import ConfigError
@@ -26,6 +27,11 @@ class Joint(Factorization):
     """One choice among all joint actions."""
 
     name: ClassVar[str] = "joint"
+    obeys: ClassVar[Mapping[str, Literal["all", "trees"]]] = {
+        "policy": "all",
+        "value": "all",
+        "twins": "all",
+    }
     is_joint: ClassVar[bool] = True
     joint_ratio: ClassVar[bool] = True
     soft_targets: ClassVar[bool] = True

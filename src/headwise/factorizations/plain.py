@@ -33,7 +33,7 @@ class PlainValue(OptionValues):
         """The values of the options taken, (P, 1, B, G)."""
         y = self.net.forward([x])
         self.use(action)
-        ops.greedy(y, mask, table=self.table, out=self.best(x.num_rows))
+        ops.greedy(y, self.own(mask), table=self.table, out=self.best(x.num_rows))
         return self._values_of(y, *self._given(action))
 
     def backward(
@@ -47,13 +47,18 @@ class PlainValue(OptionValues):
 
     def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
         """Writes each head's best option into actions."""
-        ops.greedy(self.net.forward([x]), mask, table=self.table, out=self.options(action))
+        self.best_of(self.net.forward([x]), mask, self.options(action))
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
         """What is predicted for the best action, whether it uses a head or not."""
         y, best = self.net.forward([x]), self.best(x.num_rows)
-        ops.greedy(y, mask, table=self.table, out=best)
-        return self._values_of(y, best, None, None)
+        ops.greedy(y, self.own(mask), table=self.table, out=best)
+        if self.links is None:
+            return self._values_of(y, best, None, None)
+        action = self._scratch("best action", x.num_rows, self.num_discrete, gradient=False)
+        self.best_of(y, mask, action)
+        self.use(action)
+        return self._values_of(y, *self._given(action))
 
     def soft(
         self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None

@@ -48,6 +48,8 @@ class FactoredPolicy:
             places, which, conditional=conditional, stack=self.copies, kind=blueprint.kind,
             log_std=blueprint.log_std, state_std=per_number == 2,
         )  # fmt: skip
+        if which == "all" and not self.depends:
+            self.table.links = layout.links
         self.net = blueprint.network(
             self.leaves(), [*blueprint.encoder(), Layer(width, gain=blueprint.policy_gain)],
             copies=self.copies, sees=self.sees(),
@@ -77,6 +79,10 @@ class FactoredPolicy:
         """The inputs of the network along given actions."""
         return [x]
 
+    def legal(self, actions: Actions) -> Buffer | None:
+        """Which options given actions could have, (P, 1, B, total); None: any."""
+        return actions.mask
+
     def outputs(self, x: Buffer, actions: Actions) -> tuple[Buffer, Buffer | None]:
         """The networks' outputs for given actions, and the free standard deviations."""
         return self.net.forward(self.inputs(x, actions)), self.std
@@ -94,7 +100,7 @@ class FactoredPolicy:
     def evaluate(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """Log-probabilities and entropies of given actions."""
         y, std = self.outputs(x, actions)
-        given = y, std, actions.raw, actions.mask, actions.old
+        given = y, std, actions.raw, self.legal(actions), actions.old
         ops.evaluate(*given, table=self.table, given=self.depends, out=out)
 
     def rsample(self, x: Buffer, uniform: Buffer, mask: Buffer | None, out: Draw) -> None:
@@ -110,7 +116,7 @@ class FactoredPolicy:
     def backward(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """From the gradients of the last evaluation to those of the parameters."""
         y, penalty = self.net.rows(x.num_rows), self.blueprint.mean_penalty
-        given = y, self.std, actions.raw, actions.mask, actions.old
+        given = y, self.std, actions.raw, self.legal(actions), actions.old
         ops.evaluate.backward(*given, table=self.table, given=self.depends, out=out)
         if penalty and self.table.continuous:
             ops.mean_penalty(y, table=self.table, coef=penalty, out=self._penalty)

@@ -6,6 +6,7 @@ itself, the others being noise to it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -26,6 +27,7 @@ class Shared(Factorization):
     """One encoder for all heads, nothing mixed (SAC: the critic sees the whole action)."""
 
     name: ClassVar[str] = "shared"
+    obeys: ClassVar[Mapping[str, Literal["all", "trees"]]] = {"policy": "trees"}
     soft_targets: ClassVar[bool] = True
     chooses: ClassVar[Literal["discrete", "none"]] = "none"
     center: Center = added("max")

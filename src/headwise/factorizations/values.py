@@ -112,11 +112,12 @@ class OptionValues(HeadValues):
         room: Room | None = None,
         center: Center = "max",
     ) -> None:
-        if center != "max" and blueprint.layout.is_conditional:
+        layout = blueprint.layout
+        if center != "max" and (layout.is_conditional or layout.links is not None):
             raise ConfigError(
                 "the best option of each head is not the best action where heads may not be in "
-                "use, unless advantages are measured from the best",
-                got=f"center={center!r}, {blueprint.layout.spec}",
+                "use or limit each other, unless advantages are measured from the best",
+                got=f"center={center!r}, {layout.spec}",
                 allowed="center='max'",
                 fix="Leave center out.",
             )
@@ -136,24 +137,48 @@ class OptionValues(HeadValues):
         """The discrete heads, where networks have them."""
         self.soft_table = self.table
         """The same with the conditions under which heads are in use."""
+        self.links = None if stacked else blueprint.layout.links
+        """Which options heads have, given those of others; a chain is told of them in masks."""
+        self._centered: tuple[Buffer, Buffer, Buffer | None] | None = None
         if self._conditions is not None and not stacked:  # a chain knows which are in use
             self.soft_table = blueprint.layout.table([*places, *[(0, 0)] * self.num_continuous])
 
     def chosen(self, y: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
         """The centered advantages of options taken, (P, N, B, D); zero where not in use."""
+        chosen = self.by_head("advantage", y.num_rows)
+        if self.links is not None:
+            self._centered = y, action, mask
+            ops.linked_advantages(*self._centered, table=self.table, links=self.links, out=chosen)
+            return chosen
         if self.center == "max":
             ops.greedy(y, mask, table=self.table, out=self.best(y.num_rows))
         elif self.center == "mean":
             ops.even_chances(y, mask, table=self.table, out=self._even(y.num_rows))
         self.use(action)
-        chosen = self.by_head("advantage", y.num_rows)
         ops.advantages(y, *self._centered_at(action), table=self.table, out=chosen)
         return chosen
 
     def back_to_advantages(self, y: Buffer, action: Buffer) -> None:
         """From the gradient of `chosen` to that of all advantages."""
         chosen = self.by_head("advantage", y.num_rows)
+        if self.links is not None and self._centered is not None:
+            links = self.links
+            ops.linked_advantages.backward(
+                *self._centered, table=self.table, links=links, out=chosen
+            )
+            return
         ops.advantages.backward(y, *self._centered_at(action), table=self.table, out=chosen)
+
+    def own(self, mask: Buffer | None) -> Buffer | None:
+        """The part of a mask that is of options, without the tables behind them."""
+        return mask and mask.columns(0, self.table.total)
+
+    def best_of(self, y: Buffer, mask: Buffer | None, out: Buffer) -> None:
+        """Writes the best joint options, (P, N, B, D)."""
+        if self.links is None:
+            ops.greedy(y, mask, table=self.table, out=out)
+        else:
+            ops.best_linked(y, mask, table=self.table, links=self.links, out=out)
 
     def _centered_at(
         self, action: Buffer
@@ -240,8 +265,7 @@ class BranchingValue(OptionValues):
 
     def greedy(self, x: Buffer, action: Buffer, mask: Buffer | None) -> None:
         """Writes the first copy's best options into actions whose real numbers are given."""
-        y = self._first_advantages(x, action)
-        ops.greedy(y, mask, table=self.table, out=self.options(action))
+        self.best_of(self._first_advantages(x, action), mask, self.options(action))
 
     def greedy_value(self, x: Buffer, mask: Buffer | None) -> Buffer:
         """Of the best options, (P, N, B, 1), or each head's, (P, N, B, D): V if `center` is max."""

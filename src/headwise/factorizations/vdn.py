@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from headwise.added import added
 from headwise.checks import check_counts
@@ -27,6 +28,7 @@ class VDN(Factorization):
     """One encoder, advantages added up: Q = V + sum A_h."""
 
     name: ClassVar[str] = "vdn"
+    obeys: ClassVar[Mapping[str, Literal["all", "trees"]]] = {"policy": "trees", "value": "trees"}
     soft_targets: ClassVar[bool] = True
     critic_bins: int = 5
     """Bins of a continuous head in the critic of PPO."""

@@ -117,6 +117,9 @@ class Policy(Protocol):
     def backward(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """From the gradients of the last evaluation to those of the parameters."""
 
+    def legal(self, actions: Actions) -> Buffer | None:
+        """What limits the options of given actions; None: nothing does."""
+
     def outputs(self, x: Buffer, actions: Actions) -> tuple[Buffer, Buffer | None]:
         """The networks' outputs for given actions, and the free standard deviations."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from headwise.heads.joint_actions import JointActions
 from headwise.ops import HeadTable, When
+from headwise.ops.links import HeadLink, Links
 from headwise.spaces import ActionSpec, Choice
 
 Which = Literal["all", "discrete", "continuous"]
@@ -61,8 +61,16 @@ class Layout:
         """Which of the learner's heads each head of the spec is, or is a part of."""
         self._order, self._back = (torch.tensor(x, device=self.device) for x in (order, back))
         self._is_same = order == list(range(self.num_heads))
-        exists = np.array(seen.option_mask)[[h for h in order if seen.cardinalities[h]]]
-        self._exists = torch.as_tensor(exists.ravel().nonzero()[0], device=self.device)
+        rows = [h for h in order if seen.cardinalities[h]] + list(range(len(order), seen.mask_rows))
+        self._exists = torch.as_tensor(
+            seen.full_mask[rows].ravel().nonzero()[0], device=self.device
+        )
+        self.mask_width = len(self._exists)
+        """Columns of a mask: all options, and the tables that the environment gives."""
+        self.order = tuple(back[h] for h in seen.order)
+        """The heads as the spec has them, but each after those that it depends on."""
+        self.links = self._links(seen, back)
+        """Which options heads have, given those of others; None where that makes no difference."""
 
     def table(
         self,
@@ -91,6 +99,17 @@ class Layout:
         ]
         options = [self.options[h] for h in kept]
         return HeadTable(options, own, places, device=self.device, **settings)
+
+    def _links(self, spec: ActionSpec, back: Sequence[int]) -> Links | None:
+        if not spec.links:
+            return None
+        first, links = self.total, []
+        for link in spec.links:
+            parents = tuple(back[p] for p in link.parents)
+            links.append(HeadLink(back[link.child], parents, first, link.table))
+            if link.table is None:
+                first += link.num_rows(spec.cardinalities) * spec.cardinalities[link.child]
+        return Links(self.table([(0, 0)] * self.num_heads), links, self.order)
 
     def side_by_side(self, start: int = 0) -> list[tuple[int, int]]:
         """Places of the options of all discrete heads in one output, one head after another."""
@@ -121,7 +140,7 @@ class Layout:
         return self.joint is not None and self.joint.legal is not None
 
     def mask(self, legal: Tensor | None) -> Tensor | None:
-        """Which options the environment allows (..., D, K), as zeros and ones (..., total)."""
+        """What the environment allows (..., D and rows, K), as zeros and ones (..., mask_width)."""
         if self.joint is not None:
             allowed = self.joint.allowed(legal)
             return None if allowed is None else allowed.float()

@@ -9,6 +9,7 @@ from headwise.ops.action_input import Embedding, Queries, ask, embed, expected_v
 from headwise.ops.adam import adam_step
 from headwise.ops.buffers import Buffer, Scratch
 from headwise.ops.heads import NEVER, HeadTable, When
+from headwise.ops.links import best_linked, explore_linked, legal_options, linked_advantages
 from headwise.ops.mixture import mix, mix_gradient, weigh
 from headwise.ops.network import Activation, Layer, Network
 from headwise.ops.operation import Given, Operation, Outputs, operation, operations
@@ -62,13 +63,13 @@ __all__ = [
     "NEVER", "Activation", "Buffer", "Draw", "Embedding", "Evaluation", "Given", "HeadTable",
     "Layer", "Network", "Operation", "Outputs", "Queries", "Ratios", "Recorded", "Scratch",
     "When", "actor_loss", "adam_step", "adapt_coefficient", "add", "advance", "advantages",
-    "ask", "boltzmann", "chance_of_use", "clipped_value_error", "copy", "decaying",
-    "discount_of", "distribution", "embed", "entropy_bonus", "entropy_surplus", "evaluate",
-    "even_chances", "expected_value", "explore", "fill", "gae", "gather", "greedy",
-    "heads_last", "in_use",
-    "linear", "mean_penalty", "mix", "mix_gradient", "mode", "movement", "multiply",
-    "munchausen", "operation", "operations", "option_values", "policy_loss", "relax",
-    "row_mean", "row_shares", "rsample", "sample", "scaled_log_policy", "shares_in_use",
-    "shuffle", "soft_value", "standardize", "take", "target_entropy", "td_target",
-    "temperatures", "total", "uniform", "value_error", "weigh",
+    "ask", "best_linked", "boltzmann", "chance_of_use", "clipped_value_error", "copy",
+    "decaying", "discount_of", "distribution", "embed", "entropy_bonus", "entropy_surplus",
+    "evaluate", "even_chances", "expected_value", "explore", "explore_linked", "fill", "gae",
+    "gather", "greedy", "heads_last", "in_use", "legal_options", "linear", "linked_advantages",
+    "mean_penalty", "mix", "mix_gradient", "mode", "movement", "multiply", "munchausen",
+    "operation", "operations", "option_values", "policy_loss", "relax", "row_mean",
+    "row_shares", "rsample", "sample", "scaled_log_policy", "shares_in_use", "shuffle",
+    "soft_value", "standardize", "take", "target_entropy", "td_target", "temperatures", "total",
+    "uniform", "value_error", "weigh",
 ]  # fmt: skip

@@ -89,7 +89,7 @@ class Distribution:
         """Raw actions (P, N, B, H) by inverting distribution functions; see `num_uniforms`."""
         table, discrete, continuous = self.table, None, None
         if self.log_probs is not None:
-            discrete = pick(self.log_probs, uniform[..., : len(table.discrete)])
+            discrete = self._options(uniform[..., : len(table.discrete)])
         if table.continuous:
             rest = uniform[..., len(table.discrete) :]
             rest = rest.reshape(*rest.shape[:-1], len(table.continuous), -1)
@@ -101,7 +101,7 @@ class Distribution:
 
     def mode(self) -> Tensor:
         """The raw action to take without chance, (P, N, B, H)."""
-        discrete = None if self.log_probs is None else self.log_probs.argmax(-1).to(self._kind)
+        discrete = None if self.log_probs is None else self._likeliest().to(self._kind)
         continuous = None
         if self.table.continuous:
             continuous = self.first
@@ -112,6 +112,21 @@ class Distribution:
                     total > 1e-6, (self.first - 1.0) / total.clamp_min(1e-6), 0.5
                 )
         return self.table.join(discrete, continuous)
+
+    def _options(self, uniform: Tensor) -> Tensor:
+        """Options drawn, (P, N, B, D)."""
+        assert self.log_probs is not None
+        return pick(self.log_probs, uniform)
+
+    def _likeliest(self) -> Tensor:
+        """The most likely options, (P, N, B, D)."""
+        assert self.log_probs is not None
+        return self.log_probs.argmax(-1)
+
+    def option_probs(self) -> Tensor:
+        """The probabilities of all options, (P, N, B, D, K), of each head by itself."""
+        assert self.log_probs is not None
+        return self.log_probs.exp()
 
     @property
     def _kind(self) -> torch.dtype:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from headwise.ops.core import core
+
+if TYPE_CHECKING:
+    from headwise.ops.links import Links
 
 NEVER = -1e30
 """The logit of an option that may not be chosen: its probability is exactly zero, and no gradient
@@ -81,6 +84,8 @@ class HeadTable:
         """Options of all discrete heads, side by side in masks and log-probabilities."""
         assert self.discrete == list(range(len(self.discrete))), "discrete heads come first"
         self.is_conditional = any(c is not None for c in conditions)
+        self.links: Links | None = None
+        """Which options discrete heads have, given those of others, where that is a tree."""
         self.order = _parents_first(self.conditions)
         """The heads, each after the one that it depends on."""
         self.core = core.HeadTable(

@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from headwise.ops.buffers import Buffer
-from headwise.ops.distributions import Distribution, pick, to_unit
+from headwise.ops.distributions import pick, to_unit
 from headwise.ops.heads import NEVER, HeadTable
+from headwise.ops.linked import distribution_kept, distribution_of
 from headwise.ops.operation import operation
 
 
 def _is_gaussian(table: HeadTable) -> bool:
-    return table.kind != "beta"
+    return table.kind != "beta" and table.links is None
 
 
 @operation(fits=_is_gaussian)
@@ -28,7 +29,7 @@ def sample(
         mask: Which options may be chosen, zeros and ones (P, 1, B, total); all if it is left out.
         table: The heads.
     """
-    heads = Distribution(table, y.detach(), None if free is None else free.detach(), mask)
+    heads = distribution_of(table, y.detach(), None if free is None else free.detach(), mask)
     raw = heads.sample(uniform)
     return raw, to_unit(table, raw), heads.log_prob(raw)
 
@@ -38,7 +39,7 @@ def mode(
     y: Tensor, free: Tensor | None, mask: Tensor | None, *, table: HeadTable
 ) -> tuple[Tensor, Tensor]:
     """The greedy action, raw and in unit form: the most likely option, the mean; see `sample`."""
-    heads = Distribution(table, y.detach(), None if free is None else free.detach(), mask)
+    heads = distribution_of(table, y.detach(), None if free is None else free.detach(), mask)
     raw = heads.mode()
     return raw, to_unit(table, raw)
 
@@ -67,7 +68,8 @@ def explore(
 def _knows_use(table: HeadTable, given: bool) -> bool:
     """Whether the compiled way knows how likely heads are to be in use."""
     decided = {c.head for c in table.conditions if c is not None}
-    return table.kind != "beta" and (given or not decided & set(table.continuous))
+    here = table.kind != "beta" and table.links is None
+    return here and (given or not decided & set(table.continuous))
 
 
 @operation(fits=_knows_use)
@@ -87,12 +89,12 @@ def evaluate(
         given: Whether later heads depend on what earlier ones were, so that it is known which are
             in use.
     """
-    heads = Distribution(table, y, free, mask)
+    heads = distribution_of(table, y, free, mask)
     prefix = raw if given else None
     result = heads.log_prob(raw), heads.entropy(prefix)
     if old is None:
         return result
-    return *result, Distribution.kept(table, old).kl(heads, prefix)
+    return *result, distribution_kept(table, old, mask).kl(heads, prefix)
 
 
 class Evaluation(list[Buffer]):
@@ -126,7 +128,7 @@ def distribution(
     y: Tensor, free: Tensor | None, mask: Tensor | None, *, table: HeadTable
 ) -> Tensor:
     """All parameters of the heads' distributions, (P, 1, B, total + 2 C), to be kept."""
-    return Distribution(table, y, free, mask).parameters().detach()
+    return distribution_of(table, y, free, mask).parameters().detach()
 
 
 @operation(compiled=False)
@@ -147,7 +149,7 @@ def rsample(
     y: Tensor, free: Tensor | None, uniform: Tensor, mask: Tensor | None, *, table: HeadTable
 ) -> tuple[Tensor, ...]:
     """Actions drawn so that gradients flow back through them (`Draw`); see `sample`."""
-    heads = Distribution(table, y, free, mask)
+    heads = distribution_of(table, y, free, mask)
     raw = heads.sample(uniform)
     discrete, numbers = table.split(raw)
     unit, entropy = to_unit(table, raw), heads.entropy()

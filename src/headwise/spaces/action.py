@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from headwise.checks import is_whole
 from headwise.errors import SpaceError
+from headwise.spaces.constraints import links_of, ordered
+from headwise.spaces.links import Heads, Link
 
 MAX_OPTIONS = 2**24
 """Options that a network could have an output for; up to here float32 knows them all apart."""
@@ -114,9 +116,12 @@ class ActionSpec:
     heads: tuple[Head, ...]
     conditions: tuple[Condition | None, ...] = ()
     """For each head when it is in use; None means always. Empty means always for every head."""
+    constraints: tuple[Any, ...] = ()
+    """Which options go together: `Forbid`, `Require` and `Given` as they are said, and links, the
+    tables that they come to, once the spec is made."""
 
     def __post_init__(self) -> None:
-        for name in ("names", "heads", "conditions"):
+        for name in ("names", "heads", "conditions", "constraints"):
             many = getattr(self, name)
             if isinstance(many, str) or not isinstance(many, Iterable):
                 raise SpaceError(
@@ -158,6 +163,8 @@ class ActionSpec:
                     got=condition,
                     allowed=f"a head from 0 to {index - 1}",
                 )
+        if self.constraints:
+            object.__setattr__(self, "constraints", links_of(self.constraints, self._plain))
 
     @classmethod
     def of(cls, heads: Mapping[str, Head] | Iterable[Head] = (), **named: Head) -> ActionSpec:
@@ -224,6 +231,60 @@ class ActionSpec:
     def idle(self) -> FloatArray:
         """The value that a head has when it is not in use, shape (H,): option 0, or the middle."""
         return _frozen(np.where(self.is_choice, 0.0, 0.5 * (self.low + self.high)))
+
+    # --- constraints ----------------------------------------------------------------------------
+
+    def constrained(self, *constraints: Any) -> ActionSpec:
+        """The same heads under more constraints."""
+        return self.under(constraints)
+
+    def under(self, constraints: Sequence[Any]) -> ActionSpec:
+        """The same heads under more constraints, as they are said or as a file has them."""
+        if not isinstance(constraints, Sequence) or isinstance(constraints, str):
+            raise SpaceError(
+                "constraints are a list", got=constraints, allowed="[Forbid(fire=1, reload=1)]"
+            )
+        some = [Link.of(one) if isinstance(one, Mapping) else one for one in constraints]
+        return replace(self, constraints=(*self.constraints, *some)) if some else self
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The tables of all constraints."""
+        return self.constraints
+
+    @cached_property
+    def given(self) -> tuple[Link, ...]:
+        """Those that the environment gives in every step, in the order of a mask's extra rows."""
+        return tuple(link for link in self.links if link.table is None)
+
+    @cached_property
+    def mask_rows(self) -> int:
+        """Rows of a mask: one for each head, and one for each row of a table that is given."""
+        return self.num_heads + sum(link.num_rows(self.cardinalities) for link in self.given)
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The heads in their own order, but each after those that it depends on."""
+        return tuple(ordered(self._plain, self.links))
+
+    @cached_property
+    def full_mask(self) -> BoolArray:
+        """What may be chosen where nobody tells, (rows, K): see `mask_rows`."""
+        rows = [self.option_mask | ~self.is_choice[:, None]]
+        for link in self.given:
+            own = self.option_mask[link.child]
+            rows.append(np.broadcast_to(own, (link.num_rows(self.cardinalities), len(own))))
+        return _frozen(np.concatenate(rows))
+
+    @property
+    def _plain(self) -> Heads:
+        decides = tuple(() if c is None else (c.head,) for c in self.conditions)
+        every = list(decides)
+        for head, some in enumerate(decides):  # conditions name earlier heads
+            every[head] = tuple({*some, *(d for h in some for d in every[h])})
+        return Heads(self.names, self.cardinalities, self.active, tuple(every))
+
+    # --- actions --------------------------------------------------------------------------------
 
     @property
     def is_conditional(self) -> bool:

@@ -43,8 +43,9 @@ class Binning:
         self._scale = torch.tensor(steps, device=device)
         self._shift = torch.tensor([-1.0 if c else 0.0 for c in changed], device=device)
         choices = [h for h, n in enumerate(self.spec.cardinalities) if n]
-        self._rows = torch.tensor(choices, dtype=torch.long, device=device)
-        binned = [not spec.cardinalities[h] for h in choices]
+        rows = [*choices, *range(spec.num_heads, spec.mask_rows)]
+        self._rows = torch.tensor(rows, dtype=torch.long, device=device)
+        binned = [h < spec.num_heads and not spec.cardinalities[h] for h in rows]
         self._binned = torch.tensor(binned, device=device).unsqueeze(-1)
 
     def to_env(self, action: Tensor) -> Tensor:
@@ -66,8 +67,9 @@ class Binning:
     def legal(self, mask: Tensor) -> Tensor:
         """The learner's mask (..., D, K), from one over the environment's heads (..., H, K).
 
-        A learner masks its D Choice heads, padded to its own largest number of options. A Range
-        that it sees as bins may always take any of them.
+        A learner masks its D Choice heads, padded to its own largest number of options; rows of
+        tables that the environment gives follow them. A Range that it sees as bins may always take
+        any of them.
         """
         width = self.spec.max_options
         picked = mask.index_select(-2, self._rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gymnasium import spaces
 from headwise.checks import is_whole
 from headwise.errors import SpaceError
 from headwise.spaces.action import ActionSpec, Choice, Condition, Range
+from headwise.spaces.links import Link
 
 _MAX_ELEMENTS = 1 << 24
 _AGENTS = "agents"
@@ -83,7 +85,8 @@ def spec_to_json(spec: ActionSpec) -> dict[str, Any]:
         None if c is None else [c.head, *_numbers(np.array([c.low, c.high]), shorten=False)]
         for c in spec.conditions
     ]
-    return {"names": list(spec.names), "heads": heads, "conditions": conditions}
+    form = {"names": list(spec.names), "heads": heads, "conditions": conditions}
+    return form | ({"links": [asdict(link) for link in spec.links]} if spec.links else {})
 
 
 def spec_from_json(form: Any) -> ActionSpec:
@@ -99,7 +102,8 @@ def spec_from_json(form: Any) -> ActionSpec:
             None if c is None else Condition(int(c[0]), float(c[1]), float(c[2]))
             for c in form["conditions"]
         )
-        return ActionSpec(tuple(str(name) for name in form["names"]), heads, conditions)
+        links = tuple(map(Link.of, form.get("links", ())))
+        return ActionSpec(tuple(str(name) for name in form["names"]), heads, conditions, links)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if isinstance(error, SpaceError):
             raise

@@ -91,7 +91,16 @@ class View:
             c if c is None or wants_choice[c.head] else _driven(c, native.cardinalities[c.head])
             for c in native.conditions
         )
-        self.spec = ActionSpec(native.names, tuple(heads), conditions)
+        joined = {h for link in native.links for h in (link.child, *link.parents)}
+        lost = [native.names[h] for h in sorted(joined) if not wants_choice[h]]
+        if lost:
+            raise SpaceError(
+                f"the {kind} view drives heads by numbers that constraints join",
+                got=lost,
+                allowed="heads that choose",
+                fix="Use the discrete or the hybrid view.",
+            )
+        self.spec = ActionSpec(native.names, tuple(heads), conditions, native.links)
         self._driven = native.is_choice & ~self.spec.is_choice
         self._binned = np.array([table is not None for table in tables])
         width = max((len(table) for table in tables if table is not None), default=1)

@@ -15,7 +15,8 @@ from headwise.population.store import seeds_of, settings
 class EpsilonGreedy:
     """How often heads explore, and what they do then.
 
-    Heads explore each by itself, those of a joint action as well.
+    Heads explore each by itself, those of a joint action as well; constrained ones after those that
+    their options depend on.
 
     Args:
         layout: The heads, all of them discrete, as the learner has them.
@@ -52,7 +53,11 @@ class EpsilonGreedy:
             best = self._best
         ops.uniform(self._uniform, self._seeds, clock, Stream.EXPLORE)
         self._schedule(clock)
-        ops.explore(best, self._uniform, self._epsilon, mask, table=self._table, out=self.action)
+        given = best, self._uniform, self._epsilon, mask
+        if self.heads.links is None:
+            ops.explore(*given, table=self._table, out=self.action)
+        else:
+            ops.explore_linked(*given, links=self.heads.links, out=self.action)
 
     def epsilon(self, clock: Buffer) -> Tensor:
         """How often a head takes an option at random now, (P,)."""

@@ -41,6 +41,12 @@ class DQNLearner(OffPolicyLearner):
             )
         super().__init__(config, task)
         _check(config, kind)
+        if config.temperature and self.layout.links is not None:
+            raise ConfigError(
+                f"soft values of {kind.name!r} do not obey constraints exactly",
+                got=f"temperature {config.temperature}",
+                allowed="temperature 0, or factorization 'joint'",
+            )
         self.config = config
         self.encoder, self.encoder_target = (
             self.make_encoder(0, shift=config.random_shift) for _ in range(2)
@@ -77,7 +83,7 @@ class DQNLearner(OffPolicyLearner):
         self._best = self._scratch("best", self.num_envs, layout.num_heads, gradient=False)
         self._heads_mask = None
         if masked:
-            options = self.exploration.heads.total
+            options = self.exploration.heads.mask_width
             self._heads_mask = self._scratch("heads mask", self.num_envs, options, gradient=False)
         self._record()
 

@@ -135,8 +135,10 @@ class Estimator:
         critic, config = self.branching, self.config
         self.next_values(rows)
         if config.kl_coef:
-            y, std = self.actor.outputs(self.sight.policy(rows["obs"]), rows.actions())
-            ops.distribution(y, std, rows.get("mask"), table=self.actor.table, out=rows["old"])
+            actions = rows.actions()
+            y, std = self.actor.outputs(self.sight.policy(rows["obs"]), actions)
+            legal = self.actor.legal(actions)
+            ops.distribution(y, std, legal, table=self.actor.table, out=rows["old"])
         x = self.sight.critic(rows["obs"])
         if critic is None:
             ops.copy(self.critic.value(x), out=rows["value"])
@@ -157,11 +159,14 @@ class Estimator:
         value, scores, _ = critic.net.forward([x])
         chosen, gradient = critic.chosen(scores, rows.actions()), None
         if "q" in rows:
-            critic.combine(value, chosen, rows["obs"], out=rows["q"])
+            critic.combine(value, chosen, x, out=rows["q"])
         if kind not in ("uniform", "range"):
             gradient = critic.q_gradient(x, None if kind == "state" else chosen)
+        mask = rows.get("mask")
+        if mask is not None and mask.width > table.total:  # without the tables behind the options
+            mask = mask.columns(0, table.total)
         head_importance(
-            scores, chosen, rows["probs"], rows.get("mask"), gradient, table=critic.table,
+            scores, chosen, rows["probs"], mask, gradient, table=critic.table,
             kind=kind, out=rows["importance"],
         )  # fmt: skip
         return value

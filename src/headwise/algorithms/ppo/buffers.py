@@ -136,7 +136,7 @@ class Widths:
         heads, values = layout.num_heads, critic.num_values
         credit = heads if options else values
         self.action = {"raw": heads, "unit": heads, "log_prob": heads}
-        self.seen = {"obs": features} | ({"mask": layout.total} if masked else {})
+        self.seen = {"obs": features} | ({"mask": layout.mask_width} if masked else {})
         """What is acted on."""
         learned = self.seen | self.action | {"valid": 1, "value": values, "target": values}
         learned["advantage"] = 1 if credit == 1 else ratios.count
@@ -148,7 +148,7 @@ class Widths:
         self.learned = learned
         """What a minibatch has."""
         once = {"reward": 1, "terminated": 1, "truncated": 1, "next_obs": features}
-        once |= {"next_mask": layout.total} if masked else {}
+        once |= {"next_mask": layout.mask_width} if masked else {}
         once |= {"next_value": values, "plain": values, "credit": credit}
         once |= {"importance": heads, "weight": heads} if options else {}
         once |= {"q": 1, "next_q": 1} if options and config.critic_target == "one_step_q" else {}

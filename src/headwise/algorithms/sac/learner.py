@@ -194,7 +194,8 @@ class SACLearner(OffPolicyLearner):
         if self.actor is not None:
             self.optimizers["actor"].step()
 
-        self.temperatures.step(actions.entropies(soft), actions.use(soft), batch.mask)
+        mask = self._legal(actions.action, batch.mask)
+        self.temperatures.step(actions.entropies(soft), actions.use(soft), mask)
         ops.advance(self.updates)
 
     def _for_improvement(self, x: Buffer) -> tuple[Buffer, Buffer]:
@@ -219,12 +220,22 @@ class SACLearner(OffPolicyLearner):
         """
         if self.config.entropy_bonus == "whole":
             return None
-        target = self.temperatures.target(self.batch.next_mask)
+        mask = self._legal(self._next.action, self.batch.next_mask)
+        target = self.temperatures.target(mask)
         use = None if self.critic.independent else self._mean_use()
         rows = target.num_rows
         expected = self._scratch("expected", rows, self.critic.num_values, gradient=False)
         ops.entropy_bonus(target, alpha, use, adds_up=not self.critic.independent, out=expected)
         return expected
+
+    def _legal(self, action: Buffer, mask: Buffer | None) -> Buffer | None:
+        """Which options heads had when an action was drawn: entropy has to reach no further."""
+        links = self.layout.links
+        if links is None:
+            return mask
+        legal = self._scratch("legal", action.num_rows, self.layout.total, gradient=False)
+        ops.legal_options(action, mask, links=links, out=legal)
+        return legal
 
     def _mean_use(self) -> Buffer | None:
         use = self._use()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class EnvCodec:
         bins: Bins of a Range that a view makes discrete: one number, or numbers by head name.
         bounds: Bounds for Boxes of the action that have none, as `ActionCodec` takes them.
         masks: Whether masks are read; if not, `action_mask` is an observation like any other.
+        constraints: Which options go together: `Forbid`, `Require`, and `Given` for tables that are
+            in masks.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class EnvCodec:
         bins: int | Mapping[str, int] | None = None,
         bounds: Mapping[str, Bounds] | None = None,
         masks: bool = True,
+        constraints: Sequence[Any] = (),
     ) -> None:
         for name, space in (("observation", observation_space), ("action", action_space)):
             if not isinstance(space, spaces.Space | Mapping):
@@ -66,7 +69,9 @@ class EnvCodec:
             self._actions = ActionCodec(action_space, bounds=bounds)
         else:
             self._actions = ActionCodec.of_agents(action_space, bounds=bounds)
-        native = self._actions.spec
+        native = self._actions.spec.under(constraints)
+        if native.links:
+            self.settings["constraints"] = native.links
         if view is None and bins is not None:
             raise ConfigError(
                 "bins without a view", got=bins, fix='Say view="discrete" or view="hybrid" too.'
@@ -88,9 +93,10 @@ class EnvCodec:
         self._base = np.where(choice, -1.0, low)
         self._plan_observations(observation_space)
         self._masks = MaskReader(action_space, native)
-        self.all_legal: Legal = self.spec.option_mask | ~self.spec.is_choice[:, None]
-        """What is legal without a mask, (H, K)."""
-        self._kept = native.is_choice & self.spec.is_choice
+        self.all_legal: Legal = self.spec.full_mask
+        """What is legal without a mask, (H, K), and below it a row for each of the tables given."""
+        tables = np.ones(native.mask_rows - native.num_heads, dtype=np.bool_)
+        self._kept = np.concatenate([native.is_choice & self.spec.is_choice, tables])
         self._driven = [
             name
             for name, was, now in zip(

@@ -82,6 +82,7 @@ def wrap(
     bins: int | Mapping[str, int] | None = None,
     bounds: Mapping[str, Bounds] | None = None,
     masks: bool = True,
+    constraints: Sequence[Any] = (),
     vectorization: Vectorization = "sync",
     autoreset: str | None = None,
     team_reward: TeamReward = "sum",
@@ -100,20 +101,18 @@ def wrap(
         bins: Bins of a Range that a view makes discrete: one number, or numbers by head name.
         bounds: Bounds for Boxes of the action that have none, as `{path: (low, high)}`.
         masks: Whether to heed the environment's action masks.
+        constraints: Which options go together: `Forbid`, `Require`, `Given`.
         vectorization: "sync" runs environments one after another, "async" each in a process.
         autoreset: When a vector environment resets, if its metadata do not say: "next_step",
             "same_step" or "disabled".
         team_reward: What a team earns: the "sum" of its agents' rewards, or their "mean".
-        reward_weights: How much each part of a reward counts, for environments whose rewards have
-            parts: what is learned from is the weighted sum.
+        reward_weights: How much each part of a reward counts in the sum, where it has parts.
         num_threads: Not needed here; taken so that every environment takes it.
         allocate: Makes the arrays, for those who want them in pinned memory.
         **settings: For the callable.
     """
-    for what, value, allowed in (
-        ("vectorization", vectorization, Vectorization),
-        ("team_reward", team_reward, TeamReward),
-    ):
+    kinds = {"vectorization": Vectorization, "team_reward": TeamReward}
+    for (what, allowed), value in zip(kinds.items(), (vectorization, team_reward), strict=True):
         if not isinstance(value, str) or value not in get_args(allowed):
             raise unknown(what, value, get_args(allowed))
     masks = checked_switch("masks", masks, fix="Say masks=False to ignore the environment's masks.")
@@ -123,7 +122,9 @@ def wrap(
     seeds, env = [int(seed) for seed in seeds], pooled(env)
     make, first = _maker(name, env, settings, itself=is_itself(env, len(seeds), num_slots))
     weights = checked_weights(reward_weights)
-    coded = partial(EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks)
+    coded = partial(
+        EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks, constraints=constraints
+    )
     if isinstance(first, VectorEnv):
         return ForeignVecEnv(
             name,
@@ -245,9 +246,8 @@ def _tell_of_changes(name: str, given: gym.Env[Any, Any], made: gym.Env[Any, Any
             "%s: every slot has an environment made from the spec of the one handed over, with %s. "
             "Hand over a callable that makes it as you want it, or use the one itself: seeds=1, "
             "num_envs=1.",
-            name,
-            ", ".join(changed),
-        )
+            name, ", ".join(changed),
+        )  # fmt: skip
 
 
 def _made(name: str, make: Make) -> Any:

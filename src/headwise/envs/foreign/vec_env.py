@@ -18,7 +18,8 @@ from headwise.envs.foreign.codec import EnvCodec
 from headwise.envs.foreign.made import difference, in_common
 from headwise.envs.foreign.snapshot import header_of, packed, unpacked
 from headwise.envs.foreign.vector import AsyncEnvs, SyncEnvs
-from headwise.envs.masks import Legal, check_legal
+from headwise.envs.legal import check_legal
+from headwise.envs.masks import Legal
 from headwise.envs.seeds import slot_seeds
 from headwise.envs.types import Allocate, Final, Leaves, LostEpisodesError, Step, StepBatch
 from headwise.errors import EnvError, HeadwiseError
