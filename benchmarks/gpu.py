@@ -46,8 +46,8 @@ PRECISIONS = {"high": "TF32", "highest": "float32"}
 def ready(cell: Cell, members: int) -> Loop:
     """A loop on HybridShoot with the paper's sizes, its memory filled, one update behind it."""
     env = make_vec("HybridShoot", range(members), 16, view=cell.view)
-    first = {} if cell.algorithm == "ppo" else {"warmup": 4096, "replay": 8192}
-    config = algorithms.get(cell.algorithm)(hidden=(256, 256), **first, **cell.settings)
+    first = {} if cell.algorithm == "ppo" else {"learning_starts": 4096, "buffer_size": 8192}
+    config = algorithms.get(cell.algorithm)(net_arch=(256, 256), **first, **cell.settings)
     plan = RunConfig.of(config, factorization=cell.factorization, total_timesteps=10**7)
     loop = make_loop(env, plan, range(members), "cuda")
     loop.run(4096)
@@ -63,7 +63,7 @@ def parts(loop: Loop) -> int:
     """Steps of the optimizer in such a call: updates, or PPO's minibatches."""
     algorithm = loop.algorithm
     if isinstance(algorithm, PPOLearner):
-        return algorithm.config.epochs * -(-algorithm.num_rows // algorithm.batch_size)
+        return algorithm.config.n_epochs * -(-algorithm.num_rows // algorithm.batch_size)
     return bundle(loop)
 
 

@@ -28,14 +28,15 @@ MANY, AIM = 5, 1.2
 
 def settings(algorithm: str) -> dict[str, Any]:
     """What the peer has, under our names."""
-    common: dict[str, Any] = {"hidden": (pixels.HIDDEN,), "num_envs": pixels.ENVS}
+    common: dict[str, Any] = {"net_arch": (pixels.HIDDEN,), "num_envs": pixels.ENVS}
     if algorithm == "ppo":
         return common | {
-            "rollout": pixels.PPO_ROLLOUT, "minibatch": pixels.PPO_BATCH,
-            "epochs": pixels.PPO_EPOCHS, "share_encoder": True, "branch_width": 0,
+            "n_steps": pixels.PPO_ROLLOUT // pixels.ENVS, "batch_size": pixels.PPO_BATCH,
+            "n_epochs": pixels.PPO_EPOCHS, "share_encoder": True, "branch_width": 0,
         }  # fmt: skip
     return common | {
-        "batch_size": pixels.DQN_BATCH, "replay": pixels.DQN_REPLAY, "warmup": pixels.DQN_WARMUP,
+        "batch_size": pixels.DQN_BATCH, "buffer_size": pixels.DQN_REPLAY,
+        "learning_starts": pixels.DQN_WARMUP,
         "updates_per_step": pixels.DQN_UPDATES, "dueling": False,
     }  # fmt: skip
 

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from benchmarks.machine import description
 from benchmarks.results import renew, table
 from headwise.envs.make import make_vec
-from headwise.envs.reference import measure, normalise, scripted_policy
+from headwise.envs.reference import measure, normalize, scripted_policy
 from headwise.spaces import ActionSpec
 
 TASKS = tuple(
@@ -42,7 +42,7 @@ class Imitator:
             nn.Linear(observations, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(),
             nn.Linear(256, sum(self.widths)),
         )  # fmt: skip
-        self.optimiser = torch.optim.Adam(self.net.parameters(), lr=5e-4)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=5e-4)
 
     def learn(self, obs: NDArray[np.float32], wanted: NDArray[np.float32]) -> None:
         """One step towards the wanted actions: likelier options, nearer numbers."""
@@ -53,9 +53,9 @@ class Imitator:
             else NUMBERS_WEIGH * mse_loss(out[:, 0], target[:, head])
             for head, (out, is_choice) in enumerate(self._outputs(obs))
         ]
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         torch.stack(losses).sum().backward()
-        self.optimiser.step()
+        self.optimizer.step()
 
     @torch.no_grad()
     def act(self, obs: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -89,7 +89,7 @@ def scores(
         obs = env.step(wanted.reshape(1, BATCH, -1)).obs.reshape(BATCH, -1)
         if update in updates:
             score = measure(test, imitator.act, episodes).mean
-            found.append(float(normalise(score, "HybridShoot", mode=mode, view=view)))
+            found.append(float(normalize(score, "HybridShoot", mode=mode, view=view)))
     return found
 
 

@@ -20,16 +20,16 @@ from headwise.factorizations import factorizations
 from headwise.studies.paper.plans._decoupler_presets import decoupler_factorization, decoupler_ppo
 from headwise.training.build import make_loop
 from headwise.training.config import RunConfig
-from headwise.training.products import set_products
+from headwise.training.matmul_precision import set_matmul_precision
 
-NUM_ENVS, VECTOR_STEPS, WARMUP = 16, 64, 10_000
+NUM_ENVS, VECTOR_STEPS, LEARNING_STARTS = 16, 64, 10_000
 
 
 def main() -> None:
     """Builds the loop and serves measurements."""
     algorithm, factorization, task, members, threads, products, more = sys.argv[1:]
     torch.set_num_threads(int(threads))
-    set_products(products)
+    set_matmul_precision(products)
     seeds = range(int(members))
     if task == "decoupler":
         env = make_vec("ContextualDecoupler", seeds, NUM_ENVS)
@@ -38,10 +38,10 @@ def main() -> None:
         chunk, first = 2048, 0
     else:
         env = make_vec("HybridShoot", seeds, NUM_ENVS, view=task)
-        sizes = {"hidden": (256, 256), "lr": 5e-4, "warmup": WARMUP}
+        sizes = {"net_arch": (256, 256), "learning_rate": 5e-4, "learning_starts": LEARNING_STARTS}
         config = algorithms.get(algorithm)(**sizes, **json.loads(more))
         kind = factorizations.get(factorization)()
-        chunk, first = VECTOR_STEPS * NUM_ENVS, WARMUP
+        chunk, first = VECTOR_STEPS * NUM_ENVS, LEARNING_STARTS
     plan = RunConfig.of(config, factorization=kind, total_timesteps=10**7)
     loop = make_loop(env, plan, seeds)
     loop.run(first)

@@ -180,7 +180,7 @@ class Bench:
 
 def at_once_learning(pack: Pack) -> Pack:
     """The same pack with hardly any warm-up; rollouts stay as long as they are."""
-    rollout = {k: v for k, v in pack.runs[0].settings.items() if k == "rollout"}
+    rollout = {k: v for k, v in pack.runs[0].settings.items() if k == "n_steps"}
     runs = (replace(run, settings={**run.settings, **rollout}) for run in trial(pack).runs)
     return Pack(tuple(runs))
 

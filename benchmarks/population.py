@@ -34,7 +34,9 @@ def loop_of(members: int, hidden: tuple[int, ...], rollout: int = ROLLOUT) -> Lo
     """PPO shared on the decoupler with the settings of the study."""
     seeds = range(members)
     env = make_vec("ContextualDecoupler", seeds, SLOTS)
-    config = PPO(hidden=hidden, lr=1e-3, rollout=rollout, minibatch=128, epochs=4)
+    config = PPO(
+        net_arch=hidden, learning_rate=1e-3, n_steps=rollout // SLOTS, batch_size=128, n_epochs=4
+    )
     plan = RunConfig.of(config, factorization="shared", total_timesteps=100 * rollout)
     return make_loop(env, plan, seeds)
 

@@ -23,7 +23,7 @@ NATIVE, GYMNASIUM = "headwise/CartPole-v1", "CartPole-v1"
 def loop_of(env: str, members: int = 1, rollout: int = ROLLOUT) -> Loop:
     """PPO at [64, 64] with SB3's settings for its updates, after the first tick."""
     seeds = range(members)
-    config = PPO(hidden=(64, 64), rollout=rollout, minibatch=64, epochs=10)
+    config = PPO(net_arch=(64, 64), n_steps=max(rollout // SLOTS, 1), batch_size=64, n_epochs=10)
     made = foreign_env(env, seeds, SLOTS)
     plan = RunConfig.of(config, factorization="shared", total_timesteps=10**8)
     loop = make_loop(made, plan, seeds)

@@ -123,7 +123,7 @@ def measured(cell: Cell) -> list[float]:
         task.env,
         view=task.view,
         seeds=SEEDS,
-        normalise_obs=False if cell.scaling == "off" else "auto",
+        normalize_obs=False if cell.scaling == "off" else "auto",
     )
     agent.learn(cell.steps, progress=False)
     return [float(score) for score in agent.evaluate(EPISODES).scores]
@@ -164,7 +164,7 @@ def section(found: dict[Cell, list[float]], head: str) -> str:
         [
             "## Scaling observations",
             f"Mean return of {EPISODES} greedy episodes after equally many steps, all settings but "
-            f"`normalise_obs` as they are by default, {SEEDS} seeds as one population on one core: "
+            f"`normalize_obs` as they are by default, {SEEDS} seeds as one population on one core: "
             "mean over seeds, and Student's 95 % interval of it. Compiled environments are left as "
             "they are.",
             head + ".",

@@ -30,11 +30,11 @@ AS_THEIRS = {
     # target once after a step of all environments, here after four updates; ours after each. Its
     # network is plain.
     "dqn": {
-        "epsilon_start": 1.0, "epsilon_share": 0.1, "loss": "huber", "tau": 1.0 - 0.99**0.25,
-        "dueling": False,
+        "exploration_initial_eps": 1.0, "exploration_fraction": 0.1, "loss": "huber",
+        "tau": 1.0 - 0.99**0.25, "dueling": False,
     },
     "sac": {
-        "activation": "relu", "actor_lr_scale": 1.0, "first_temperature": 1.0, "max_grad_norm": 1e6,
+        "activation": "relu", "actor_lr_scale": 1.0, "ent_coef": "auto_1.0", "max_grad_norm": 1e6,
         "entropy_bonus": "whole",
     },
 }  # fmt: skip

@@ -45,7 +45,7 @@ class Still(gym.Env[Any, Any]):
 
 def ways(algo: str, graph: hw.AR, hidden: tuple[int, ...]) -> list[Callable[[], object]]:
     """To act in sixteen copies, and to predict in one."""
-    settings: dict[str, Any] = {"hidden": hidden, "factorization": graph, "num_envs": COPIES}
+    settings: dict[str, Any] = {"net_arch": hidden, "factorization": graph, "num_envs": COPIES}
     agent = hw.Agent(algo, Still, **settings)
     obs, one = torch.zeros(1, COPIES, FEATURES), np.zeros(FEATURES, np.float32)
     return [lambda: agent.loop.algorithm.act(obs), lambda: agent.predict(one, deterministic=True)]

@@ -42,7 +42,7 @@ class Race:
 
 
 def race(meters: Sequence[Meter], *, rounds: int, seconds: float) -> Race:
-    """Lets the meters take turns. A ratio is taken within a round: its two sides are neighbours."""
+    """Lets the meters take turns. A ratio is taken within a round: its two sides are neighbors."""
     for measure in meters:
         measure(0.3 * seconds)  # warm up
     rows = [[measure(seconds) for measure in meters] for _ in range(rounds)]

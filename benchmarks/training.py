@@ -14,7 +14,7 @@ from benchmarks.peer import Peer
 from benchmarks.results import renew, table
 from benchmarks.timing import Meter, race
 from headwise.ops.core import has_bf16
-from headwise.training.products import Products
+from headwise.training.matmul_precision import MatmulPrecision
 
 STEPS = 100_352  # of a run of the decoupler study: 49 rollouts
 SEEDS = 16
@@ -38,7 +38,7 @@ class Contest:
     """Of our process, after them and the products: an estimator, or settings as JSON."""
     target: float
     seeds: int = SEEDS
-    products: Products = "float32"
+    matmul_precision: MatmulPrecision = "float32"
     """Of our process; a peer's are always float32."""
 
     @property
@@ -87,7 +87,9 @@ def shoot_cells() -> list[Contest]:
         full = Contest(what, peer, script, arguments, ours, more, target, seeds=5)
         cells.append(full)
         if has_bf16():
-            cells.append(replace(full, what=f"{what}, products in bfloat16", products="bf16"))
+            cells.append(
+                replace(full, what=f"{what}, products in bfloat16", matmul_precision="bf16")
+            )
     return cells
 
 
@@ -107,7 +109,11 @@ def measure(contest: Contest, python: str, rounds: int, seconds: float) -> list[
     """Environment steps per second of all runs: ours, the peer's, and the ratio's range."""
     shares = contest.shares
     ours = [
-        Peer(sys.executable, "../ours", (*contest.ours, share, 1, contest.products, contest.more))
+        Peer(
+            sys.executable,
+            "../ours",
+            (*contest.ours, share, 1, contest.matmul_precision, contest.more),
+        )
         for share in shares
     ]
     theirs = [Peer(python, contest.script, contest.arguments) for _ in shares]
@@ -144,8 +150,8 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
         "sides have two processes of one thread, the best that either can do with two cores: of "
         "16 runs (decoupler) 8 in each, of 5 (HybridShoot) 3 and 2. Ours trains them as a "
         "population, as `headwise study run` does, a peer's one after the other. Products are "
-        "float32 on both sides, but for ours in rows that say bfloat16 (`--products bf16`): the "
-        "peer's are float32 there too.",
+        "float32 on both sides, but for ours in rows that say bfloat16 (`--matmul-precision "
+        "bf16`): the peer's are float32 there too.",
         head + ".",
         table(["task", "ours", "peer", "peer's", "ratio of times", "target"], rows),
         f"The factorial of 7 cells and 16 seeds (112 runs, 11.2 million steps) takes "

@@ -33,11 +33,11 @@ from headwise.ops.core import has_bf16
 from headwise.population.store import Adam
 from headwise.training.build import make_loop
 from headwise.training.config import RunConfig
-from headwise.training.products import Products, products_as
+from headwise.training.matmul_precision import MatmulPrecision, matmul_precision_as
 
 CHART = ROOT / "docs" / "assets" / "updates.svg"
-BIG: dict[str, Any] = {"hidden": (256, 256)}
-PAST: dict[str, Any] = {**BIG, "batch_size": 256, "warmup": 2048, "replay": 4096}
+BIG: dict[str, Any] = {"net_arch": (256, 256)}
+PAST: dict[str, Any] = {**BIG, "batch_size": 256, "learning_starts": 2048, "buffer_size": 4096}
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Cell:
     """The aim, in times of its products at the peak."""
     most_us: float | None = None
     """The aim in microseconds."""
-    products: Products = "float32"
+    matmul_precision: MatmulPrecision = "float32"
 
 
-SMALL_PPO: dict[str, Any] = {"hidden": (64, 64), "minibatch": 64, "activation": "tanh"}
-BIG_PPO: dict[str, Any] = {**BIG, "minibatch": 128}
+SMALL_PPO: dict[str, Any] = {"net_arch": (64, 64), "batch_size": 64, "activation": "tanh"}
+BIG_PPO: dict[str, Any] = {**BIG, "batch_size": 128}
 CELLS = (
     Cell("PPO shared, [64, 64]", "ppo", "shared", None, SMALL_PPO, most=None, most_us=80),
     Cell("PPO shared, [64, 64], five", "ppo", "shared", None, SMALL_PPO, 5, None, 330),
@@ -74,10 +74,11 @@ CELLS = (
     Cell("DQN ar", "dqn", "ar", "discrete", PAST, most=1.6),
     Cell("SAC shared (Concat)", "sac", "shared", "continuous", PAST),
     Cell("SAC vdn (BDQ)", "sac", "vdn", "hybrid", PAST),
-    Cell("PPO vdn, bfloat16", "ppo", "vdn", "discrete", BIG_PPO, most=None, products="bf16"),
-    Cell("DQN vdn, bfloat16", "dqn", "vdn", "discrete", PAST, most=None, products="bf16"),
+    Cell("PPO vdn, bfloat16", "ppo", "vdn", "discrete", BIG_PPO, most=None,
+         matmul_precision="bf16"),
+    Cell("DQN vdn, bfloat16", "dqn", "vdn", "discrete", PAST, most=None, matmul_precision="bf16"),
     Cell("SAC shared (Concat), bfloat16", "sac", "shared", "continuous", PAST, most=None,
-         products="bf16"),
+         matmul_precision="bf16"),
 )  # fmt: skip
 
 
@@ -155,7 +156,7 @@ class Update:
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
-        with products_as(cell.products):
+        with matmul_precision_as(cell.matmul_precision):
             self._make(cell)
 
     def _make(self, cell: Cell) -> None:
@@ -192,7 +193,7 @@ class Update:
     def _run(self, times: int) -> int:
         if self.cell.algorithm == "ppo":
             self._rewind()
-            times = min(times, self.learner.config.epochs)
+            times = min(times, self.learner.config.n_epochs)
             self.learner._epoch(times, 1)
         else:
             self.learner._update(times, 1)
@@ -200,7 +201,7 @@ class Update:
 
     def time(self, seconds: float) -> float:
         """Seconds of one update."""
-        with products_as(self.cell.products):
+        with matmul_precision_as(self.cell.matmul_precision):
             return _time(self._run, seconds)
 
     def rate(self, seconds: float) -> float:
@@ -365,7 +366,7 @@ def run(peers: str | None, *, rounds: int, seconds: float, command: str) -> str:
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     head = description(command)
-    cells = [cell for cell in CELLS if cell.products == "float32" or has_bf16()]
+    cells = [cell for cell in CELLS if cell.matmul_precision == "float32" or has_bf16()]
     found = measure(cells, rounds, seconds)
     peaks = [p / 1e9 for x in found for p in x.peaks]
     text = [

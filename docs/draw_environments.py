@@ -69,7 +69,7 @@ def draw(
     env.reset(seed=3, options=start)
     for action in actions:
         env.step(action)
-    # A palette of 256 colours is enough for smooth edges, and keeps the files small.
+    # A palette of 256 colors is enough for smooth edges, and keeps the files small.
     image = Image.fromarray(env.render()).quantize(256, dither=Image.Dither.NONE)
     image.save(ASSETS / f"{picture or name}.png", optimize=True)
 

@@ -30,7 +30,7 @@ class Reach(gym.Env):
 
 
 if __name__ == "__main__":
-    agent = hw.Agent("ppo", Reach, seeds=2, rollout=256, hidden=(32, 32), normalise_obs=True)
+    agent = hw.Agent("ppo", Reach, seeds=2, n_steps=16, net_arch=(32, 32), normalize_obs=True)
     agent.learn(8_000, progress=False)
     with TemporaryDirectory() as folder:
         agent.best().export(Path(folder) / "reach.onnx")

@@ -9,7 +9,7 @@ path = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/resume.zip")
 steps = int(sys.argv[2]) if len(sys.argv) > 2 else 200_000
 
 if path.exists():
-    agent = hw.Agent.load(path)  # parameters, optimiser, memory, environments, randomness
+    agent = hw.Agent.load(path)  # parameters, optimizer, memory, environments, randomness
     print(f"going on after {agent.steps:,} steps")
     agent.learn(checkpoint=path)  # what is left of the run
 else:

@@ -71,7 +71,7 @@ IN_CIRCLES = {
     ("report", "report/figures"),
     ("report", "report/tables"),
     ("study", "study/executors"),
-    ("training", "training/sinks"),
+    ("training", "training/loggers"),
 }
 """Folders that import each other today; there may only be fewer of them."""
 

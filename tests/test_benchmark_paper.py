@@ -47,7 +47,7 @@ def test_seconds_by_hand(packs):
     pack = of_kind(packs, "platform", "discrete", "dqn", "vdn")
     assert (pack.steps, len(pack.runs)) == (200_000, 5)
     cell = paper.Measured(pack, 3.0, 4.0, alone=0.001, together=0.008, at_once=16)
-    assert cell.steps == 1_000_000
+    assert cell.total_timesteps == 1_000_000
     assert cell.seconds_alone == pytest.approx(204.0)
     assert cell.seconds_together == pytest.approx(100.25)
     text = paper.report([], [cell], 220, 16, 60.0, "here", "cpu")
@@ -125,10 +125,10 @@ def test_what_goes_wrong_in_a_turn_is_told(tiny, monkeypatch):
 
 def test_rollouts_are_as_long_as_the_studys_but_nobody_waits_for_a_warm_up(packs):
     on_policy = paper.at_once_learning(of_kind(packs, "platform", "discrete", "ppo", "shared"))
-    assert {run.settings["rollout"] for run in on_policy.runs} == {4096}
+    assert {run.settings["n_steps"] for run in on_policy.runs} == {256}
     off_policy = paper.at_once_learning(of_kind(packs, "lander", "discrete", "dqn", "vdn"))
-    assert {run.settings["warmup"] for run in off_policy.runs} == {32}
-    assert "rollout" not in off_policy.runs[0].settings
+    assert {run.settings["learning_starts"] for run in off_policy.runs} == {32}
+    assert "n_steps" not in off_policy.runs[0].settings
 
 
 def test_copies_have_other_seeds(packs):

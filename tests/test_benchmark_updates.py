@@ -15,9 +15,11 @@ from benchmarks.__main__ import SECTIONS  # noqa: E402
 
 from headwise.ops import Buffer, Layer, Network  # noqa: E402
 
-TINY = {"hidden": (24, 32), "batch_size": 16, "warmup": 64, "replay": 4096}
+TINY = {"net_arch": (24, 32), "batch_size": 16, "learning_starts": 64, "buffer_size": 4096}
 CELLS = [
-    updates.Cell("PPO", "ppo", "vdn", None, {"hidden": (24,), "minibatch": 64, "rollout": 256}, 2),
+    updates.Cell(
+        "PPO", "ppo", "vdn", None, {"net_arch": (24,), "batch_size": 64, "n_steps": 16}, 2
+    ),
     updates.Cell("DQN", "dqn", "ar", "discrete", TINY),
     updates.Cell("SAC", "sac", "vdn", "hybrid", TINY, most=None, most_us=80.0),
 ]
@@ -127,5 +129,5 @@ def test_peers_take_turns_with_ours(monkeypatch):
 def test_cells_of_peers_are_what_their_sizes_say():
     for cell, (algorithm, hidden, rows, *_) in updates.PEERS:
         assert cell.algorithm == algorithm
-        assert cell.settings["hidden"] == (hidden, hidden)
-        assert rows in (cell.settings.get("minibatch"), cell.settings.get("batch_size"))
+        assert cell.settings["net_arch"] == (hidden, hidden)
+        assert rows in (cell.settings.get("batch_size"), cell.settings.get("batch_size"))

@@ -38,10 +38,10 @@ def test_every_setting_may_come_from_numpy_and_is_kept_plain(name, kind):
 
 def test_a_number_for_each_member_may_be_an_array_or_a_list():
     for rates in (np.array([0.5, 0.25], dtype=np.float32), [0.5, 0.25], (np.float64(0.5), 0.25)):
-        config = PPO(lr=rates)
-        assert config.lr == (0.5, 0.25)
-        assert [type(rate) for rate in config.lr] == [float, float]
-    assert "lr" in per_member_fields(PPO())
+        config = PPO(learning_rate=rates)
+        assert config.learning_rate == (0.5, 0.25)
+        assert [type(rate) for rate in config.learning_rate] == [float, float]
+    assert "learning_rate" in per_member_fields(PPO())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class InWords(AlgorithmConfig):
 
 @pytest.mark.parametrize("kind", [Mine, InWords])
 def test_settings_for_each_member_are_known_by_their_type(kind):
-    assert per_member_fields(kind) == ("lr", "gamma", "noise", "last_noise")
+    assert per_member_fields(kind) == ("learning_rate", "gamma", "noise", "last_noise")
     assert per_member_fields(kind()) == per_member_fields(kind)
     assert kind(noise=[0.1, 0.2], last_noise=np.array([0.5, 1.0])).last_noise == (0.5, 1.0)
     with pytest.raises(ConfigError, match="'noise' must be a number, or one for each member"):
@@ -76,19 +76,22 @@ def test_settings_for_each_member_are_known_by_their_type(kind):
 
 def test_a_list_of_layers_is_a_list_or_an_array():
     for widths in ([64, 32], np.array([64, 32]), (np.int64(64), 32)):
-        assert config_from(PPO, {"hidden": widths, "critic_hidden": widths}).hidden == (64, 32)
+        assert config_from(PPO, {"net_arch": widths, "critic_net_arch": widths}).net_arch == (
+            64,
+            32,
+        )
 
 
 @pytest.mark.parametrize("bad", [64, "64", (64.0,), (0,), (True,), ((64,),), {"a": 64}, 0.5])
-@pytest.mark.parametrize("name", ["hidden", "critic_hidden"])
+@pytest.mark.parametrize("name", ["net_arch", "critic_net_arch"])
 def test_other_layers_are_refused_with_what_would_do(name, bad):
     with pytest.raises(ConfigError, match=rf"ppo setting '{name}' must be a list.*\(64,\) is one"):
         PPO(**{name: bad})
 
 
 def test_a_network_needs_a_layer():
-    with pytest.raises(ConfigError, match="'hidden' must have a layer"):
-        PPO(hidden=())
+    with pytest.raises(ConfigError, match="'net_arch' must have a layer"):
+        PPO(net_arch=())
 
 
 @pytest.mark.parametrize("bad", [1, "ab", (1, 2)])
@@ -102,7 +105,7 @@ def test_bins_by_head_are_a_dict_of_counts():
     assert DQN(bins={"aim": np.int64(5)}).bins == {"aim": 5}
     with pytest.raises(ConfigError, match="'bins' must be a count"):
         DQN(bins={"aim": "many"})
-    agent = hw.Agent("dqn", "HybridShoot", bins={"aim_x": 5, "aim_y": 3}, num_envs=1, hidden=(8,))
+    agent = hw.Agent("dqn", "HybridShoot", bins={"aim_x": 5, "aim_y": 3}, num_envs=1, net_arch=(8,))
     assert agent.loop.algorithm.layout.spec.cardinalities == (3, 5, 3)
 
 
@@ -112,18 +115,21 @@ def test_bins_by_head_are_a_dict_of_counts():
 def test_a_branch_without_width_is_refused_where_there_must_be_one(algo, factorization):
     with pytest.raises(ConfigError, match=r"branch_width.* must be a count; got 0; .* from 1"):
         hw.Agent(algo, "HybridShoot", factorization=factorization, branch_width=0, view="discrete")
-    hw.Agent("ppo", "HybridShoot", branch_width=0, hidden=(8,))  # there it leaves a layer out
+    hw.Agent("ppo", "HybridShoot", branch_width=0, net_arch=(8,))  # there it leaves a layer out
 
 
 @pytest.mark.parametrize(
     ("settings", "allowed"),
     [
-        ({"lr": 0.0}, r"above 0\."),
-        ({"lr": 10**400}, r"finite numbers\."),
-        ({"clip": 0.0}, r"above 0, at most 10\."),
+        ({"learning_rate": 0.0}, r"above 0\."),
+        ({"learning_rate": 10**400}, r"finite numbers\."),
+        ({"clip_range": 0.0}, r"above 0, at most 10\."),
         ({"gamma": (0.9, 1.5)}, r"from 0 to 1\."),
-        ({"lr": "fast"}, r"must be a number or a schedule, or one for each member; got fast"),
-        ({"value_coef": (0.1, 0.2)}, r"must be a number; got"),
+        (
+            {"learning_rate": "fast"},
+            r"must be a number or a schedule, or one for each member; got fast",
+        ),
+        ({"vf_coef": (0.1, 0.2)}, r"must be a number; got"),
     ],
 )
 def test_a_number_out_of_range_is_told_the_range_in_words(settings, allowed):
@@ -161,7 +167,7 @@ def test_whole_numbers_are_those_of_python_and_numpy():
 
 
 def test_a_count_that_is_needed_may_not_be_none():
-    agent = hw.Agent("ppo", "HybridShoot", num_envs=1, hidden=(8,), rollout=8)
+    agent = hw.Agent("ppo", "HybridShoot", num_envs=1, net_arch=(8,), n_steps=8)
     with pytest.raises(ConfigError, match="episodes must be a count; got None"):
         agent.evaluate(None)
     with pytest.raises(ConfigError, match="num_envs must be a count; got None"):
@@ -184,10 +190,10 @@ def test_an_agent_takes_numbers_of_numpy_wherever_it_takes_numbers():
         "HybridShoot",
         seeds=np.array([3, 4]),
         num_envs=np.int64(2),
-        normalise_obs=np.bool_(True),
-        hidden=np.array([8]),
-        rollout=np.int64(8),
-        lr=np.array([1e-3, 1e-4], dtype=np.float32),
+        normalize_obs=np.bool_(True),
+        net_arch=np.array([8]),
+        n_steps=np.int64(4),
+        learning_rate=np.array([1e-3, 1e-4], dtype=np.float32),
     )
     agent.learn(np.int64(8), progress=False, log_every=np.int32(8))
     agent.evaluate(np.int64(2), seed=np.int64(1))

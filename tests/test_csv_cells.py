@@ -50,11 +50,11 @@ def test_a_log_goes_on_after_names_of_any_kind(tmp_path):
     """Lines are read again when a run is resumed, and none of them is lost."""
     names = [*FORMULAS, "a\rb", "a\nb", 'a,"b"']
     values = {name: np.array([-1.5]) for name in names}
-    sink = hw.CSVSink(tmp_path / "x.csv")
+    logger = hw.CSVLogger(tmp_path / "x.csv")
     for step in (10, 20):
-        sink.open((3,), step - 10)
-        sink.write(Report(step, 100, (3,), values, np.array([True])))
-        sink.close()
+        logger.open((3,), step - 10)
+        logger.write(Report(step, 100, (3,), values, np.array([True])))
+        logger.close()
     with open(tmp_path / "x.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["step"]) for row in rows] == [10] * len(names) + [20] * len(names)

@@ -21,7 +21,7 @@ def made(kind, members=2):
     layout, keys = Layout(ActionSpec.of([Choice(2), Choice(2)])), Keys(range(members))
     value = kind.value(
         Blueprint(
-            layout=layout, members=members, features=1, rows=4, device=keys.device, hidden=(8,)
+            layout=layout, members=members, features=1, rows=4, device=keys.device, net_arch=(8,)
         )
     )
     Store(keys, value.parts)
@@ -62,7 +62,7 @@ for name, algorithm in settings.items():
     for chosen in ((0, 1, 2), (2, 0), (1,)):
         rates = tuple((0.01, 0.02, 0.03)[s] for s in chosen)
         own = RunConfig.of(algorithm, factorization=Mean(), total_timesteps=512)
-        own = own.replace(lr=rates) if name == "reinforce" else own
+        own = own.replace(learning_rate=rates) if name == "reinforce" else own
         loop = make_loop(make_vec("probe/opposite", chosen, 16), own, chosen)
         loop.run(512)
         for seed, row in zip(chosen, loop.algorithm.state_dict()["values"]):
@@ -72,15 +72,15 @@ for name, algorithm in settings.items():
 import tempfile
 import headwise as hw
 
-agent = hw.Agent("reinforce", "probe/opposite", factorization="mean", seeds=2, hidden=(8,))
+agent = hw.Agent("reinforce", "probe/opposite", factorization="mean", seeds=2, net_arch=(8,))
 agent.learn(600, progress=False)
 agent.evaluate(4, deterministic=False)
 with tempfile.TemporaryDirectory() as folder:
     agent.save(folder + "/x.zip")
     again = hw.Agent.load(folder + "/x.zip")
 assert again.predict([1.0], deterministic=True) == agent.predict([1.0], deterministic=True)
-bonus = hw.Agent("reinforce", "probe/opposite", seeds=2, entropy_coef=(0.1, 0.2), hidden=(8,))
-assert bonus.member(1).config.algorithm.entropy_coef == 0.2  # it is known to be one for each member
+bonus = hw.Agent("reinforce", "probe/opposite", seeds=2, ent_coef=(0.1, 0.2), net_arch=(8,))
+assert bonus.member(1).config.algorithm.ent_coef == 0.2  # it is known to be one for each member
 mask = [[1, 0], [0, 1]]
 assert {tuple(map(int, agent.predict([1.0], False, mask))) for _ in range(20)} == {(0, 1)}
 """

@@ -18,11 +18,11 @@ def test_the_code_runs(tmp_path, monkeypatch, caplog):
     assert names["action"] in (0, 1)
     assert hw.Agent.load("pole.zip").loop.updates > 0
     assert "Nothing was learned" not in caplog.text
-    assert names["agent"].config.algorithm.minibatch == 64
+    assert names["agent"].config.algorithm.batch_size == 64
 
 
 def test_what_the_page_says_of_an_agent_is_there():
-    agent = hw.Agent("ppo", "CartPole-v1", num_envs=1, hidden=(8,), rollout=8)
+    agent = hw.Agent("ppo", "CartPole-v1", num_envs=1, net_arch=(8,), n_steps=8)
     found = agent.evaluate(1)
     for name in ("returns", "lengths", "scores", "iqm", "interval"):
         assert f"`{name}`" in PAGE

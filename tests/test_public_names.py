@@ -38,16 +38,21 @@ def test_every_error_and_every_config_has_a_public_home():
 
 def test_an_agent_takes_its_settings_as_dataclasses():
     agent = hw.Agent(
-        hw.PPO(lr=1e-3, hidden=(8,)), "HybridShoot", factorization=hw.VDN(), num_envs=1
+        hw.PPO(learning_rate=1e-3, net_arch=(8,)), "HybridShoot", factorization=hw.VDN(), num_envs=1
     )
-    assert agent.config.algorithm.lr == 1e-3
+    assert agent.config.algorithm.learning_rate == 1e-3
     assert agent.config.factorization == hw.VDN()
 
 
 def test_a_study_is_made_of_public_names():
     places = [hw.Environment("HybridShoot", settings={"num_targets": 4})]
     study = hw.Study.grid(
-        "x", environments=places, algorithms=["ppo"], factorizations=["vdn"], steps=64, seeds=2
+        "x",
+        environments=places,
+        algorithms=["ppo"],
+        factorizations=["vdn"],
+        total_timesteps=64,
+        seeds=2,
     )
     assert isinstance(study.cells[0], hw.Cell)
     assert study.runs()[0].env_settings == {"num_targets": 4}

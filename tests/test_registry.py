@@ -11,40 +11,41 @@ from headwise.algorithms.sac import SAC
 from headwise.factorizations import factorizations
 from headwise.foreign_names import CLEANRL, NOT_OFFERED, SB3
 from headwise.registry import Registry
+from headwise.upgrade import RENAMED
 
 
 @pytest.fixture
-def colours():
-    registry = Registry("colour")
+def colors():
+    registry = Registry("color")
     registry.register("red")(1)
     registry.register("green")(2)
     return registry
 
 
-def test_what_is_registered_can_be_had(colours):
-    assert colours.get("red") == 1
-    assert colours.names() == ["red", "green"]
-    assert list(colours.items()) == [("red", 1), ("green", 2)]
-    assert "red" in colours
-    assert len(colours) == 2
+def test_what_is_registered_can_be_had(colors):
+    assert colors.get("red") == 1
+    assert colors.names() == ["red", "green"]
+    assert list(colors.items()) == [("red", 1), ("green", 2)]
+    assert "red" in colors
+    assert len(colors) == 2
 
 
-def test_a_misspelt_name_gets_a_suggestion(colours):
-    with pytest.raises(ConfigError, match=r"unknown colour; got 'gren'.*Did you mean 'green'"):
-        colours.get("gren")
+def test_a_misspelt_name_gets_a_suggestion(colors):
+    with pytest.raises(ConfigError, match=r"unknown color; got 'gren'.*Did you mean 'green'"):
+        colors.get("gren")
     with pytest.raises(ConfigError, match=r"allowed: green, red\.$"):
-        colours.get("zzz")
-    with pytest.raises(ConfigError, match="unknown colour"):
-        colours.get(["red"])
+        colors.get("zzz")
+    with pytest.raises(ConfigError, match="unknown color"):
+        colors.get(["red"])
 
 
-def test_capital_letters_are_no_mistake(colours):
-    assert colours.get("RED") == 1
-    colours.register("Green")(3)
-    assert colours.get("Green") == 3
+def test_capital_letters_are_no_mistake(colors):
+    assert colors.get("RED") == 1
+    colors.register("Green")(3)
+    assert colors.get("Green") == 3
     with pytest.raises(ConfigError, match="Did you mean"):  # one of two
-        colours.get("GREEN")
-    assert Agent("PPO", "HybridShoot", factorization="VDN", hidden=(8,)).config.title == "ppo vdn"
+        colors.get("GREEN")
+    assert Agent("PPO", "HybridShoot", factorization="VDN", net_arch=(8,)).config.title == "ppo vdn"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_what_others_offer_is_told_what_is_nearest_and_not_what_is_spelt_alike(t
         factorizations.get("qmix")
 
 
-def test_every_neighbour_is_one_of_ours_and_no_name_of_another_is():
+def test_every_neighbor_is_one_of_ours_and_no_name_of_another_is():
     assert set(NOT_OFFERED.values()) <= {*algorithms.names(), *factorizations.names()}
     assert not set(NOT_OFFERED) & {*algorithms.names(), *factorizations.names()}
 
@@ -67,25 +68,43 @@ def test_every_neighbour_is_one_of_ours_and_no_name_of_another_is():
 @pytest.mark.parametrize(
     ("theirs", "kind", "ours"),
     [
-        ("learning_rate", PPO, "lr"),
-        ("n_steps", PPO, "rollout"),
+        ("policy_kwargs", SAC, "net_arch"),
+        ("activation_fn", PPO, "activation"),
+        ("target_kl", PPO, "kl_target"),
         ("n_steps", DQN, "n_step"),
-        ("batch_size", PPO, "minibatch"),
-        ("net_arch", SAC, "hidden"),
-        ("buffer_size", DQN, "replay"),
-        ("exploration_fraction", DQN, "epsilon_share"),
-        ("clip_range", PPO, "clip"),
-        ("vf_coef", PPO, "value_coef"),
-        ("learning_starts", DQN, "warmup"),
-        ("ent_coef", PPO, "entropy_coef"),
-        ("ent_coef", SAC, "first_temperature"),
-        ("clip_coef", PPO, "clip"),
+        ("train_freq", DQN, "updates_per_step"),
+        ("gradient_steps", SAC, "updates_per_step"),
+        ("target_update_interval", DQN, "tau"),
+        ("clip_coef", PPO, "clip_range"),
+        ("num_steps", PPO, "n_steps"),
+        ("alpha", SAC, "ent_coef"),
     ],
 )
 def test_a_name_of_another_library_gets_ours(theirs, kind, ours):
-    library = "CleanRL" if theirs == "clip_coef" else "Stable-Baselines3"
+    library = "CleanRL" if theirs in ("clip_coef", "num_steps", "alpha") else "Stable-Baselines3"
     with pytest.raises(ConfigError, match=f"Did you mean '{ours}', which {library} calls {theirs}"):
         config_from(kind, {theirs: 1})
+
+
+@pytest.mark.parametrize("kind", [PPO, DQN, SAC])
+def test_every_name_of_before_gets_the_one_of_today(kind):
+    for before, now in (RENAMED[""] | RENAMED[kind.name]).items():
+        with pytest.raises(ConfigError, match=f"got '{before}'. Write '{now}', which is what"):
+            config_from(kind, {before: 1})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"lr": 0.1}, "got 'lr'. Write 'learning_rate', which is what lr is called now. Allowed"),
+        ({"rollout": 4096}, "Write 'n_steps'.*rollout=4096 of 16 environments is n_steps=256"),
+        ({"normalise_obs": True}, "Write 'normalize_obs'"),
+        ({"normalise": "off"}, "Write 'normalize_advantage'.*'rollout', 'batch' or False"),
+    ],
+)
+def test_so_does_an_agent(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        Agent("ppo", "HybridShoot", **settings)
 
 
 def test_a_seed_is_not_a_number_of_seeds():
@@ -95,18 +114,17 @@ def test_a_seed_is_not_a_number_of_seeds():
 
 @pytest.fixture(scope="module")
 def agent():
-    return Agent("ppo", "HybridShoot", hidden=(8,))
+    return Agent("ppo", "HybridShoot", net_arch=(8,))
 
 
 @pytest.mark.parametrize(
     ("call", "theirs", "ours"),
     [
-        ("learn", "total_timesteps", "steps"),
         ("learn", "callback", "callbacks"),
         ("learn", "progress_bar", "progress"),
         ("learn", "verbose", "progress"),
         ("learn", "log_interval", "log_every"),
-        ("learn", "tensorboard_log", "sinks"),
+        ("learn", "tensorboard_log", "loggers"),
         ("evaluate", "n_eval_episodes", "episodes"),
     ],
 )
@@ -114,6 +132,12 @@ def test_an_argument_of_another_library_gets_ours(call, theirs, ours, agent):
     words = f"unknown argument of {call}; .*Did you mean '{ours}', which Stable-Baselines3 calls"
     with pytest.raises(ConfigError, match=words):
         getattr(agent, call)(**{theirs: 1})
+
+
+def test_names_of_arguments_of_before(agent):
+    for before, now in {"steps": "total_timesteps", "sinks": "loggers"}.items():
+        with pytest.raises(ConfigError, match=f"got '{before}'. Write '{now}'"):
+            agent.learn(**{before: 1})
 
 
 def test_a_misspelt_argument_gets_a_suggestion(agent):
@@ -129,7 +153,7 @@ def test_a_misspelt_argument_gets_a_suggestion(agent):
     ("theirs", "words"),
     [
         ("verbose", r"unless progress=False\. Allowed: "),
-        ("tensorboard_log", r"learn\(\.\.\., sinks=\[hw.TensorBoardSink"),
+        ("tensorboard_log", r"learn\(\.\.\., loggers=\[hw.TensorBoardLogger"),
         ("total_timesteps", r"Say it to learn: learn\(100_000\)"),
         ("steps", r"Say it to learn: learn\(100_000\)"),
     ],
@@ -141,21 +165,21 @@ def test_what_learn_is_told_is_not_told_to_an_agent(theirs, words):
 
 @pytest.mark.parametrize("row", [*SB3, *CLEANRL], ids=lambda row: f"{row.theirs} {row.ours}")
 def test_every_name_elsewhere_stands_for_something_that_is_here(row):
-    run = {"steps", "env", "seeds", "first_seed", "num_envs", "device", "progress", "log"}
-    run |= {"callbacks", "log_every", "sinks", "episodes"}
+    run = {"env", "seeds", "first_seed", "num_envs", "device", "progress", "log"}
+    run |= {"callbacks", "log_every", "loggers", "episodes"}
     settings = {field.name for kind in (PPO, DQN, SAC) for field in fields(kind)}
     assert row.ours in settings | run
-    assert row.theirs not in settings or row.theirs == "batch_size"  # which PPO does not have
+    assert row.theirs not in settings or row.theirs == "n_steps"  # which DQN does not have
     assert row.note == "" or row.note.endswith(".")
 
 
-def test_a_name_is_given_once(colours):
+def test_a_name_is_given_once(colors):
     with pytest.raises(ConfigError, match="'red' is registered twice"):
-        colours.register("red")(3)
+        colors.register("red")(3)
 
 
 def test_what_is_defined_again_takes_the_place_of_what_it_was():
-    registry = Registry("colour")
+    registry = Registry("color")
     found = []
     for _ in range(2):  # a cell of a notebook, run twice
 

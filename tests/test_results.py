@@ -96,7 +96,7 @@ def test_the_tables_of_settings_of_sac_are_those_of_the_runs():
 
 
 def test_the_table_of_networks_of_dqn_is_that_of_the_runs():
-    known = means("learning_dqn.csv", "environment", "view", "factorization", "dueling", "hidden")
+    known = means("learning_dqn.csv", "environment", "view", "factorization", "dueling", "net_arch")
     names = ["independent", "shared", "vdn", "joint"]
     for env, view, *cells in table_of("benchmarks/RESULTS.md",
                                       ["environment", "view", "`independent`"]):  # fmt: skip
@@ -109,7 +109,7 @@ def test_the_table_of_networks_of_dqn_is_that_of_the_runs():
 def test_what_is_said_of_plain_networks_of_dqn_tells_both_sides():
     scores = {}
     for row in rows_of("learning_dqn.csv"):
-        where = tuple(row[key] for key in ("environment", "view", "factorization", "hidden"))
+        where = tuple(row[key] for key in ("environment", "view", "factorization", "net_arch"))
         scores.setdefault(where, {}).setdefault(row["dueling"], []).append(float(row["score"]))
     pairs = {where: (of["False"], of["True"]) for where, of in scores.items() if len(of) == 2}
     gaps = {where: np.mean(plain) - np.mean(dueling) for where, (plain, dueling) in pairs.items()}

@@ -149,7 +149,7 @@ def sources() -> list[str]:
 
 
 def package_of(wheel: Path) -> str:
-    """The package's name, normalised, from the name of its wheel."""
+    """The package's name, normalized, from the name of its wheel."""
     return wheel.name.split("-")[0].lower().replace("_", "-")
 
 

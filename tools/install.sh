@@ -95,6 +95,6 @@ fi
 "$bin/headwise" envs > /dev/null
 check=$(mktemp -d)
 trap 'rm -rf "$check"' EXIT
-"$bin/headwise" train --algo dqn --factorization vdn --view discrete --seeds 2 --steps 4000 \
-  --warmup 1000 --device "$device" --no-progress --out "$check/run"
+"$bin/headwise" train --algo dqn --factorization vdn --view discrete --seeds 2 --total-timesteps 4000 \
+  --learning-starts 1000 --device "$device" --no-progress --out "$check/run"
 echo "Headwise works on $device: $bin/headwise"

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from headwise.csv_cells import csv_text
-from headwise.envs.reference import normalise
+from headwise.envs.reference import normalize
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS, algorithm_name, in_order
 from headwise.report.runs import read_store
 from headwise.study.records import Record
@@ -25,7 +25,7 @@ COLUMNS = ("task", "view", "algorithm", "factorization", "seed", "steps")
 def score(run: Record) -> float:
     """A run's final return on the common scale."""
     settings = run.config["env_settings"]
-    return float(normalise(run.score, run.env, **settings, view=run.view))
+    return float(normalize(run.score, run.env, **settings, view=run.view))
 
 
 def as_csv(runs: Iterable[Record]) -> str:

@@ -16,9 +16,9 @@ import numpy as np
 
 import headwise as hw
 
-_REPLAY = {"replay": 4096, "warmup": 128, "batch_size": 32}
+_REPLAY = {"buffer_size": 4096, "learning_starts": 128, "batch_size": 32}
 _LEARNERS = {
-    "ppo": {"rollout": 32},
+    "ppo": {"n_steps": 8},
     "dqn": {"view": "discrete", **_REPLAY},
     "sac": {"view": "continuous", **_REPLAY},
 }
@@ -51,7 +51,7 @@ class Dial(gym.Env):  # type: ignore[type-arg]
 
 def trains(algo: str, env: object, folder: Path) -> None:
     """An agent that has learned acts alike after it was saved and loaded."""
-    agent = hw.Agent(algo, env, num_envs=4, seeds=2, hidden=(16,), **_LEARNERS[algo])
+    agent = hw.Agent(algo, env, num_envs=4, seeds=2, net_arch=(16,), **_LEARNERS[algo])
     agent.learn(512, progress=False)
     assert agent.steps >= 512
     file = folder / f"{algo}.headwise"

@@ -46,29 +46,32 @@ make = JointShoot if algorithm == "dqn" else (lambda: gym.make("LunarLander-v3",
 env = make_vec_env(make, n_envs=NUM_ENVS, seed=seed)
 common = SETTINGS[algorithm]
 settings = {
-    "policy_kwargs": {"net_arch": list(common["hidden"])},
-    "learning_rate": common["lr"],
+    "policy_kwargs": {"net_arch": list(common["net_arch"])},
+    "learning_rate": common["learning_rate"],
     "gamma": common["gamma"],
 }
 if algorithm == "ppo":
     settings |= {
-        "n_steps": common["rollout"] // NUM_ENVS,
-        "batch_size": common["minibatch"],
-        "n_epochs": common["epochs"],
+        "n_steps": common["n_steps"],
+        "batch_size": common["batch_size"],
+        "n_epochs": common["n_epochs"],
         "gae_lambda": common["gae_lambda"],
-        "ent_coef": common["entropy_coef"],
+        "ent_coef": common["ent_coef"],
     }
 else:
     settings |= {
-        "buffer_size": common["replay"],
+        "buffer_size": common["buffer_size"],
         "batch_size": common["batch_size"],
-        "learning_starts": common["warmup"],
+        "learning_starts": common["learning_starts"],
         "train_freq": 1,
         "gradient_steps": NUM_ENVS // 4,
         "tau": common["tau"],
     }
 if algorithm == "dqn":
-    settings |= {"target_update_interval": 1, "exploration_final_eps": common["epsilon"]}
+    settings |= {
+        "target_update_interval": 1,
+        "exploration_final_eps": common["exploration_final_eps"],
+    }
 model = {"ppo": PPO, "sac": SAC, "dqn": DQN}[algorithm](
     "MlpPolicy", env, device="cpu", seed=seed, **settings
 )

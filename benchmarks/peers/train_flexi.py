@@ -16,7 +16,7 @@ from flexibuddiesrl.SAC_new_buffer import SAC
 from tasks import Decoupler, Shoot
 from worker import serve
 
-NUM_ENVS, VECTOR_STEPS, WARMUP = 16, 64, 10_000
+NUM_ENVS, VECTOR_STEPS, LEARNING_STARTS = 16, 64, 10_000
 algorithm, variant, task = sys.argv[1:4]
 torch.set_num_threads(1)
 torch.manual_seed(0)
@@ -29,8 +29,8 @@ state = {"obs": torch.as_tensor(env.reset()).unsqueeze(1)}
 def rollouts():
     """PPO: a rollout and its updates."""
     length = {"decoupler": 2048, "shoot": 4096}[task]
-    small = {"hidden_dims": [64, 64], "lr": 1e-3, "use_kl_penalty": mix is not None}
-    large = {"hidden_dims": [256, 256], "lr": 5e-4}
+    small = {"hidden_dims": [64, 64], "learning_rate": 1e-3, "use_kl_penalty": mix is not None}
+    large = {"hidden_dims": [256, 256], "learning_rate": 5e-4}
     agent = PG(
         obs_dim=env.obs_size,
         discrete_action_dims=env.heads,
@@ -87,7 +87,7 @@ def updates():
         obs_dim=env.obs_size,
         discrete_action_dims=env.heads,
         hidden_dims=[256, 256],
-        lr=5e-4,
+        learning_rate=5e-4,
         device="cpu",
         **settings,
     )
@@ -125,7 +125,7 @@ def updates():
             for _ in range(NUM_ENVS // 4):
                 agent.reinforcement_learn(buffer.sample(256))
 
-    for _ in range(WARMUP // NUM_ENVS):
+    for _ in range(LEARNING_STARTS // NUM_ENVS):
         collect()
     return step, VECTOR_STEPS * NUM_ENVS
 

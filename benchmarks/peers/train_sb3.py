@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from tasks import Shoot
 from worker import serve
 
-NUM_ENVS, VECTOR_STEPS, WARMUP = 16, 64, 10_000
+NUM_ENVS, VECTOR_STEPS, LEARNING_STARTS = 16, 64, 10_000
 torch.set_num_threads(1)
 
 
@@ -68,11 +68,11 @@ model = {"dqn": DQN, "sac": SAC}[sys.argv[1]](
     learning_rate=5e-4,
     batch_size=256,
     buffer_size=100_000,
-    learning_starts=WARMUP,
+    learning_starts=LEARNING_STARTS,
     train_freq=1,
     gradient_steps=NUM_ENVS // 4,
 )
-model.learn(WARMUP)
+model.learn(LEARNING_STARTS)
 serve(
     lambda: model.learn(VECTOR_STEPS * NUM_ENVS, reset_num_timesteps=False),
     VECTOR_STEPS * NUM_ENVS,

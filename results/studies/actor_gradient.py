@@ -21,11 +21,11 @@ GRADIENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def make(steps: int = 400_000, seeds: int = 3, smoke: bool = False) -> Study:
+def make(total_timesteps: int = 400_000, seeds: int = 3, smoke: bool = False) -> Study:
     """The study; `smoke` has every cell with a tiny budget and one seed."""
     name = "actor_gradient" + ("-smoke" if smoke else "")
     study = with_budgets(with_hyperparameters(cells(name, seeds)), equal_budget=False)
-    study = smaller(study).with_seeds(1) if smoke else study.change(steps=steps)
+    study = smaller(study).with_seeds(1) if smoke else study.change(total_timesteps=total_timesteps)
     study = study.without(algorithm=("dqn", "ppo")).without(view="continuous")
     study = study.without(environment=("push", "shoot-indep", "lander", "platform"))
     study = study.without(factorization=("independent", "vdn", "ar", "joint"))

@@ -23,8 +23,8 @@ def enough(cell: Cell) -> Cell:
     """The cell with as many steps as timing takes."""
     settings = cell.settings
     if cell.algorithm == "ppo":
-        return replace(cell, steps=ROLLOUTS * settings["rollout"])
-    return replace(cell, steps=settings.get("warmup", 1000) + LEARNING)
+        return replace(cell, total_timesteps=ROLLOUTS * settings["n_steps"] * cell.num_envs)
+    return replace(cell, total_timesteps=settings.get("learning_starts", 1000) + LEARNING)
 
 
 def make(seeds: int = 1, smoke: bool = False) -> Study:

@@ -45,7 +45,7 @@ def make(seeds: int = 3, target_entropy: float = 0.5, smoke: bool = False) -> St
     study = replace(
         study,
         cells=tuple(
-            replace(cell, steps=round(cell.steps * share[cell.algorithm]))
+            replace(cell, total_timesteps=round(cell.total_timesteps * share[cell.algorithm]))
             for cell in study.cells
             if chosen(cell)
         ),
@@ -61,7 +61,7 @@ def make(seeds: int = 3, target_entropy: float = 0.5, smoke: bool = False) -> St
             for each in ("whole", "above_target")
         ),
         *(
-            ppo.change(settings={"entropy_coef": each}, labels={"bonus": f"{each:g}"})
+            ppo.change(settings={"ent_coef": each}, labels={"bonus": f"{each:g}"})
             for each in (0.05, 0.01, 0.0)
         ),
     ]

@@ -18,7 +18,7 @@ def team(size: int) -> Environment:
     return Environment("CoopPush", f"push-{9**size}", layout)
 
 
-def make(steps: int = 200_000, seeds: int = 5, smoke: bool = False) -> Study:
+def make(total_timesteps: int = 200_000, seeds: int = 5, smoke: bool = False) -> Study:
     """The study; `smoke` is the same with tiny budgets and one seed."""
     study = Study.grid(
         "joint_options" + ("-smoke" if smoke else ""),
@@ -26,13 +26,13 @@ def make(steps: int = 200_000, seeds: int = 5, smoke: bool = False) -> Study:
         views=("discrete",),
         algorithms=("ppo",),
         factorizations=("shared", "joint"),
-        steps=steps,
+        total_timesteps=total_timesteps,
         seeds=seeds,
-        settings={"lr": 5e-4, "gamma": 0.98, "hidden": (256, 256)},
+        settings={"learning_rate": 5e-4, "gamma": 0.98, "net_arch": (256, 256)},
         evaluate=None,
         about="One head for each particle, or one for all of them together?",
-    ).change(settings={"rollout": 4096, "minibatch": 128, "epochs": 4, "entropy_coef": 0.05})
+    ).change(settings={"n_steps": 256, "batch_size": 128, "n_epochs": 4, "ent_coef": 0.05})
     if not smoke:
         return study
-    tiny = {"hidden": (8, 8), "branch_width": 8, "rollout": 32, "minibatch": 16, "epochs": 1}
-    return study.change(steps=64, num_envs=4, settings=tiny).with_seeds(1)
+    tiny = {"net_arch": (8, 8), "branch_width": 8, "n_steps": 8, "batch_size": 16, "n_epochs": 1}
+    return study.change(total_timesteps=64, num_envs=4, settings=tiny).with_seeds(1)

@@ -79,5 +79,8 @@ def make(
     if smoke:
         return study
     return replace(
-        study, cells=tuple(replace(c, steps=c.steps // (part or usual)) for c in study.cells)
+        study,
+        cells=tuple(
+            replace(c, total_timesteps=c.total_timesteps // (part or usual)) for c in study.cells
+        ),
     )

@@ -67,7 +67,7 @@ def make(seeds: int = 3, smoke: bool = False) -> Study:
         study = replace(
             study,
             cells=tuple(
-                replace(cell, steps=cell.steps // PART[cell.environment.label])
+                replace(cell, total_timesteps=cell.total_timesteps // PART[cell.environment.label])
                 for cell in study.cells
             ),
         )

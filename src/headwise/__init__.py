@@ -51,16 +51,16 @@ if TYPE_CHECKING:
     from headwise.training.callbacks import StopOnReturn
     from headwise.training.config import RunConfig
     from headwise.training.evaluate import Evaluation
-    from headwise.training.report import Report
-    from headwise.training.sinks import (
-        CSVSink,
-        JSONLSink,
-        MLflowSink,
-        ParquetSink,
-        Sink,
-        TensorBoardSink,
-        WandbSink,
+    from headwise.training.loggers import (
+        CSVLogger,
+        JSONLLogger,
+        Logger,
+        MLflowLogger,
+        ParquetLogger,
+        TensorBoardLogger,
+        WandbLogger,
     )
+    from headwise.training.report import Report
     from headwise.training.watch import RunCallback
 
 __version__ = "0.1.0"
@@ -93,14 +93,14 @@ _LATE = {
     "headwise.training.config": ("RunConfig",),
     "headwise.training.evaluate": ("Evaluation",),
     "headwise.training.report": ("Report",),
-    "headwise.training.sinks": (
-        "CSVSink",
-        "JSONLSink",
-        "MLflowSink",
-        "ParquetSink",
-        "Sink",
-        "TensorBoardSink",
-        "WandbSink",
+    "headwise.training.loggers": (
+        "CSVLogger",
+        "JSONLLogger",
+        "MLflowLogger",
+        "ParquetLogger",
+        "Logger",
+        "TensorBoardLogger",
+        "WandbLogger",
     ),
     "headwise.training.watch": ("RunCallback",),
 }
@@ -143,7 +143,7 @@ __all__ = [
     "ActionSpec",
     "Agent",
     "AlgorithmConfig",
-    "CSVSink",
+    "CSVLogger",
     "Cell",
     "CheckpointError",
     "Choice",
@@ -159,12 +159,13 @@ __all__ = [
     "Given",
     "HeadwiseError",
     "Independent",
-    "JSONLSink",
+    "JSONLLogger",
     "Joint",
-    "MLflowSink",
+    "Logger",
+    "MLflowLogger",
     "ObsCodec",
     "ObsSpec",
-    "ParquetSink",
+    "ParquetLogger",
     "Range",
     "Report",
     "Require",
@@ -173,14 +174,13 @@ __all__ = [
     "RunConfig",
     "Shared",
     "SimBa",
-    "Sink",
     "SpaceError",
     "StopOnReturn",
     "StoreError",
     "Study",
-    "TensorBoardSink",
+    "TensorBoardLogger",
     "View",
-    "WandbSink",
+    "WandbLogger",
     "__version__",
     "given",
     "legal_actions",

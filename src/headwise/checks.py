@@ -151,6 +151,7 @@ def _check_kind(label: str, value: Any, kinds: tuple[Any, ...]) -> None:
     if not any(_fits(value, kind) for kind in kinds):
         words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
         if words:
+            words += ["True", "False"] if bool in kinds else []
             raise unknown(f"value of {label}", value, map(str, words))
         many = kinds[0] is float and any(get_origin(kind) is tuple for kind in kinds)
         what, allowed = _ASKED.get(_ROWS if many else kinds[0], ("of another kind", None))

@@ -1,4 +1,4 @@
-"""What other libraries call our settings, for those who come from there.
+"""What other libraries, and we ourselves once, called our settings.
 
 `registry.unknown` looks here before it looks for names that are spelt alike, and
 docs/from-sb3.md has the same table.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from typing import NamedTuple
+
+from headwise.upgrade import RENAMED
 
 
 class Elsewhere(NamedTuple):
@@ -19,73 +21,64 @@ class Elsewhere(NamedTuple):
     """What is different, as a sentence."""
 
 
-_TIMES = "Ours counts all environments together: n_steps times n_envs."
 _TARGET = "The target follows at every update, by so much."
 _RATIO = "Updates for each environment step of a seed: gradient_steps / (train_freq * n_envs)."
 _SHOWN = "It is shown unless you say False, or --no-progress."
 _SEED = "[3] is the seed 3 alone; 3 is how many."
 
 SB3 = (
-    Elsewhere("learning_rate", "lr"),
-    Elsewhere("net_arch", "hidden"),
-    Elsewhere("policy_kwargs", "hidden", "The activation is a setting too."),
+    Elsewhere("policy_kwargs", "net_arch", "The activation is a setting too."),
     Elsewhere("activation_fn", "activation"),
-    Elsewhere("n_steps", "rollout", _TIMES),
-    Elsewhere("n_steps", "n_step"),
-    Elsewhere("batch_size", "minibatch"),
-    Elsewhere("n_epochs", "epochs"),
-    Elsewhere("clip_range", "clip"),
-    Elsewhere(
-        "clip_range_vf",
-        "value_clip",
-        "Ours takes the larger of two losses, each a mean over the minibatch: of the value as it "
-        "is, and of the clipped one.",
-    ),
-    Elsewhere("ent_coef", "entropy_coef"),
-    Elsewhere("ent_coef", "first_temperature", "It is learned from there, as with 'auto'."),
-    Elsewhere("vf_coef", "value_coef"),
-    Elsewhere("normalize_advantage", "normalise", "It is a word: rollout, minibatch or off."),
     Elsewhere("target_kl", "kl_target", "Ours is the aim of a penalty, which kl_coef turns on."),
-    Elsewhere("buffer_size", "replay"),
-    Elsewhere("learning_starts", "warmup"),
     Elsewhere("train_freq", "updates_per_step", _RATIO),
     Elsewhere("gradient_steps", "updates_per_step", _RATIO),
     Elsewhere("target_update_interval", "tau", _TARGET),
-    Elsewhere("exploration_fraction", "epsilon_share"),
-    Elsewhere("exploration_initial_eps", "epsilon_start"),
-    Elsewhere("exploration_final_eps", "epsilon"),
+    Elsewhere("n_steps", "n_step", "It is the steps of reward before the next value."),
     Elsewhere("n_envs", "num_envs"),
     Elsewhere("seed", "first_seed", "With --seeds 1 it is trained alone."),
     Elsewhere("seed", "seeds", _SEED),
-    Elsewhere("total_timesteps", "steps", "Each seed takes so many."),
     Elsewhere("verbose", "progress", _SHOWN),
     Elsewhere("progress_bar", "progress", _SHOWN),
     Elsewhere("callback", "callbacks", "They are functions of a Report, in a list."),
     Elsewhere("log_interval", "log_every", "Ours counts environment steps of a seed."),
-    Elsewhere("tensorboard_log", "sinks", "They are a list: [hw.TensorBoardSink(folder)]."),
+    Elsewhere("tensorboard_log", "loggers", "They are a list: [hw.TensorBoardLogger(folder)]."),
     Elsewhere("tensorboard_log", "log", "--log tensorboard writes into the folder of --out."),
     Elsewhere("n_eval_episodes", "episodes"),
 )
-"""Stable-Baselines3's."""
+"""Stable-Baselines3's, where they differ from ours."""
 
 CLEANRL = (
-    Elsewhere("num_steps", "rollout", "Ours counts all environments: num_steps times num_envs."),
-    Elsewhere("num_minibatches", "minibatch", "Ours is the rows of one, not how many there are."),
-    Elsewhere("update_epochs", "epochs"),
-    Elsewhere("clip_coef", "clip"),
-    Elsewhere("clip_vloss", "value_clip", "Ours is how far a value may move."),
-    Elsewhere("norm_adv", "normalise", "It is a word: rollout, minibatch or off."),
+    Elsewhere("num_steps", "n_steps"),
+    Elsewhere("num_minibatches", "batch_size", "Ours is the rows of one, not how many there are."),
+    Elsewhere("update_epochs", "n_epochs"),
+    Elsewhere("clip_coef", "clip_range"),
+    Elsewhere("clip_vloss", "clip_range_vf", "Ours is how far a value may move."),
+    Elsewhere("norm_adv", "normalize_advantage"),
     Elsewhere("train_frequency", "updates_per_step", "It is 1 / (train_frequency * num_envs)."),
     Elsewhere("target_network_frequency", "tau", _TARGET),
-    Elsewhere("start_e", "epsilon_start"),
-    Elsewhere("end_e", "epsilon"),
-    Elsewhere("q_lr", "lr"),
-    Elsewhere("policy_lr", "actor_lr_scale", "It is a multiple of lr, the critics' step size."),
-    Elsewhere("alpha", "first_temperature", "It is learned from there, as with autotune."),
+    Elsewhere("start_e", "exploration_initial_eps"),
+    Elsewhere("end_e", "exploration_final_eps"),
+    Elsewhere("q_lr", "learning_rate"),
+    Elsewhere("policy_lr", "actor_lr_scale", "It is a multiple of learning_rate, the critics'."),
+    Elsewhere("alpha", "ent_coef", "A number is fixed; 'auto_0.2' is learned from there."),
     Elsewhere("env_id", "env"),
     Elsewhere("cuda", "device", "It is a word: cpu, cuda or auto."),
 )
 """CleanRL's, where they differ from those."""
+
+_PER_ENV = "It counts each environment: rollout=4096 of 16 environments is n_steps=256."
+EARLIER = (
+    Elsewhere("rollout", "n_steps", _PER_ENV),
+    Elsewhere("normalise", "normalize_advantage", "It is 'rollout', 'batch' or False."),
+    Elsewhere("first_temperature", "ent_coef", "To begin at 0.2 it is 'auto_0.2'."),
+    Elsewhere("steps", "total_timesteps"),
+    Elsewhere("normalise_obs", "normalize_obs"),
+    Elsewhere("normalise_reward", "normalize_reward"),
+    Elsewhere("sinks", "loggers", "They are CSVLogger, TensorBoardLogger, ..."),
+    Elsewhere("products", "matmul_precision"),
+    *(Elsewhere(old, new) for names in RENAMED.values() for old, new in names.items()),
+)
+"""What our own settings were called before 0.1."""
 
 _NEAREST = {
     "ppo": "a2c a3c acktr acer impala trpo reinforce ppg recurrentppo maskableppo",
@@ -107,7 +100,7 @@ AT_LEARN = {
     "total_timesteps": _STEPS,
     "verbose": _SHOW,
     "progress": _SHOW,
-    "tensorboard_log": "Say it to learn: learn(..., sinks=[hw.TensorBoardSink(folder)]).",
+    "tensorboard_log": "Say it to learn: learn(..., loggers=[hw.TensorBoardLogger(folder)]).",
     "observation": "Say predict(obs).",
     "state": _NO_STATE,
     "episode_start": _NO_STATE,
@@ -121,6 +114,9 @@ def suggestion(name: str, known: Collection[str]) -> str | None:
     nearest = NOT_OFFERED.get("".join(filter(str.isalnum, name.lower())))
     if nearest in known:
         return f"{name} is not offered; {nearest!r} is the nearest."
+    for earlier, ours, note in EARLIER:
+        if name == earlier and ours in known:
+            return f"Write {ours!r}, which is what {earlier} is called now. {note}".rstrip()
     for library, names in (("Stable-Baselines3", SB3), ("CleanRL", CLEANRL)):
         for theirs, ours, note in names:
             if name == theirs and ours in known:

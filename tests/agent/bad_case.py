@@ -11,7 +11,7 @@ from gymnasium import spaces
 import headwise as hw
 
 SHOOT = "headwise/HybridShoot-v0"
-TINY = {"hidden": (8,), "num_envs": 2}
+TINY = {"net_arch": (8,), "num_envs": 2}
 
 
 class Bad(NamedTuple):

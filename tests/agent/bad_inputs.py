@@ -32,13 +32,12 @@ NUMBERS = {
     "a million": 1e6,
 }
 FITTING = {
-    ("lr", "a million"),
-    ("entropy_coef", "a million"),
-    ("replay", "a million"),
-    ("clip", "a million"),
-    ("rollout", "a million"),
-    ("minibatch", "a million"),
-    ("epochs", "a million"),
+    ("learning_rate", "a million"),
+    ("ent_coef", "a million"),
+    ("buffer_size", "a million"),
+    ("clip_range", "a million"),
+    ("n_steps", "a million"),
+    ("n_epochs", "a million"),
     ("batch_size", "a million"),
     ("n_step", "a million"),
     ("max_grad_norm", "a million"),
@@ -46,17 +45,24 @@ FITTING = {
 """Strange, but possible; or whole numbers that are given as 1e6, which are tried elsewhere."""
 SETTINGS = {
     "ppo": (
-        "lr",
+        "learning_rate",
         "gamma",
-        "clip",
+        "clip_range",
         "gae_lambda",
-        "entropy_coef",
-        "rollout",
-        "epochs",
+        "ent_coef",
+        "n_steps",
+        "n_epochs",
         "max_grad_norm",
     ),
-    "dqn": ("epsilon", "tau", "replay", "batch_size", "n_step", "updates_per_step"),
-    "sac": ("target_entropy", "first_temperature", "actor_lr_scale"),
+    "dqn": (
+        "exploration_final_eps",
+        "tau",
+        "buffer_size",
+        "batch_size",
+        "n_step",
+        "updates_per_step",
+    ),
+    "sac": ("target_entropy", "ent_coef", "actor_lr_scale"),
 }
 
 
@@ -73,19 +79,19 @@ def setting_cases():
     words = {
         "activation": "sinus",
         "ratio": "heads",
-        "normalise": "batch",
+        "normalize_advantage": "each",
         "importance": "most",
         "weight_place": "left",
         "critic_target": "two_step",
-        "centre": "middle",
+        "center_advantage": "middle",
         "range_entropy": "max",
         "range_kind": "gauss",
         "inspect": "nobody",
-        "hidden": (0,),
+        "net_arch": (0,),
         "bins": "many",
-        "critic_hidden": (-3,),
+        "critic_net_arch": (-3,),
         "anneal_share": 2.0,
-        "value_clip": -1.0,
+        "clip_range_vf": -1.0,
         "kl_coef": -1.0,
         "importance_floor": 1.5,
         "offline_rows": -1,
@@ -94,8 +100,8 @@ def setting_cases():
     for name, value in words.items():
         yield Bad("settings", f"ppo {name}={value!r}", lambda _, n=name, v=value: trained(**{n: v}))
     for algo, name, value in (
-        ("ppo", "hidden", 64),
-        ("ppo", "critic_hidden", 64),
+        ("ppo", "net_arch", 64),
+        ("ppo", "critic_net_arch", 64),
         ("dqn", "branch_width", 0),
         ("sac", "order", 1),
     ):
@@ -105,14 +111,15 @@ def setting_cases():
             lambda _, a=algo, n=name, v=value: trained(algo=a, factorization="ar", **{n: v}),
         )
     for name in (
-        "learning_rate",
-        "n_steps",
+        "lr",
+        "rollout",
+        "first_temperature",
         "gama",
-        "Lr",
+        "learning_Rate",
         "seed",
         "verbose",
         "policy",
-        "hiddenn",
+        "net_archh",
         "",
     ):
         yield Bad("settings", f"unknown setting {name!r}", lambda _, n=name: trained(**{n: 1}))
@@ -129,7 +136,7 @@ def agent_cases():
         "num_envs": (0, -4, 2.5, "16", True, [1]),
         "view": ("hybridd", "", 3, [], True),
         "device": ("gpu", "cuda:99", "", 3.5, "tpu"),
-        "normalise_obs": ("yes", 1, None),
+        "normalize_obs": ("yes", 1, None),
         "env_settings": (
             "fast",
             [1],
@@ -160,7 +167,11 @@ def agent_cases():
             plain = not callable(value) and type(value) is not object
             shown = repr(value) if plain else f"something strange ({number})"
             yield Bad("agent", f"{name}={shown}", make(**{name: value}))
-    yield Bad("agent", "lr for three seeds of two", make(seeds=2, lr=(0.1, 0.1, 0.1)))
+    yield Bad(
+        "agent",
+        "learning_rate for three seeds of two",
+        make(seeds=2, learning_rate=(0.1, 0.1, 0.1)),
+    )
     yield Bad("agent", "joint with numbers", make(factorization="joint"))
     yield Bad(
         "agent",
@@ -224,7 +235,7 @@ def call_cases():
         "learn(checkpoint_every=10) without a checkpoint",
         lambda _: trained().learn(8, progress=False, checkpoint_every=10),
     )
-    yield Bad("calls", "learn(total_timesteps=8)", lambda _: trained().learn(total_timesteps=8))
+    yield Bad("calls", "learn(steps=8)", lambda _: trained().learn(steps=8))
     yield Bad(
         "calls", "evaluate(n_eval_episodes=1)", lambda _: trained().evaluate(n_eval_episodes=1)
     )
@@ -239,8 +250,8 @@ def call_cases():
         )
         yield Bad(
             "calls",
-            f"sinks={what!r}",
-            lambda _, w=what: trained().learn(8, progress=False, sinks=w),
+            f"loggers={what!r}",
+            lambda _, w=what: trained().learn(8, progress=False, loggers=w),
         )
     for score in ("high", float("nan"), None):
         yield Bad("calls", f"StopOnReturn({score!r})", lambda _, s=score: hw.StopOnReturn(s))
@@ -301,9 +312,9 @@ def file_cases():
         "a plan of another kind": lambda i, p: i.update(plan=[1]),
         "an unknown algorithm": lambda i, p: i["plan"].update(algorithm="os.system"),
         "an unknown setting": lambda i, p: i["plan"]["settings"].update(evil=1),
-        "a setting of another kind": lambda i, p: i["plan"]["settings"].update(lr="x"),
-        "larger networks": lambda i, p: i["plan"]["settings"].update(hidden=[10**9, 10**9]),
-        "other networks": lambda i, p: i["plan"]["settings"].update(hidden=[9]),
+        "a setting of another kind": lambda i, p: i["plan"]["settings"].update(learning_rate="x"),
+        "larger networks": lambda i, p: i["plan"]["settings"].update(net_arch=[10**9, 10**9]),
+        "other networks": lambda i, p: i["plan"]["settings"].update(net_arch=[9]),
         "other seeds": lambda i, p: i["plan"].update(seeds=[0, 1, 2]),
         "no seeds": lambda i, p: i["plan"].update(seeds=[]),
         "slots without number": lambda i, p: i["plan"].update(num_envs=1e9),
@@ -336,7 +347,7 @@ def file_cases():
         yield Bad(
             "files", f"a checkpoint with {what}", lambda f, c=change: hw.Agent.load(saved(f, c))
         )
-    for kind in ("CSVSink", "JSONLSink", "ParquetSink", "TensorBoardSink"):
+    for kind in ("CSVLogger", "JSONLLogger", "ParquetLogger", "TensorBoardLogger"):
         for path in ("/proc/x/y", None, "\0"):
             yield Bad("files", f"{kind}({path!r})", lambda _, k=kind, p=path: getattr(hw, k)(p))
     yield Bad(

@@ -6,8 +6,8 @@ from gymnasium import spaces
 
 import headwise as hw
 
-PPO = {"hidden": (8,), "rollout": 40, "minibatch": 20, "epochs": 1, "num_envs": 2}
-DQN = {"hidden": (8,), "warmup": 16, "replay": 200, "batch_size": 8, "num_envs": 4}
+PPO = {"net_arch": (8,), "n_steps": 20, "batch_size": 20, "n_epochs": 1, "num_envs": 2}
+DQN = {"net_arch": (8,), "learning_starts": 16, "buffer_size": 200, "batch_size": 8, "num_envs": 4}
 
 
 class Robot(gym.Env):

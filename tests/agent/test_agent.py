@@ -14,7 +14,7 @@ from headwise.algorithms.ppo import PPO
 from headwise.envs.native.parallel_env import parallel_env
 from headwise.factorizations.vdn import VDN
 
-TINY = {"hidden": (16,), "rollout": 32, "minibatch": 16, "epochs": 1, "num_envs": 2}
+TINY = {"net_arch": (16,), "n_steps": 16, "batch_size": 16, "n_epochs": 1, "num_envs": 2}
 
 
 class Nested(gym.Env):
@@ -47,7 +47,7 @@ def shoot(**more):
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn", "sac"])
 def test_actions_come_in_the_environments_own_structure(algo):
-    settings = {"ppo": TINY, "dqn": {"hidden": (16,)}, "sac": {"hidden": (16,)}}[algo]
+    settings = {"ppo": TINY, "dqn": {"net_arch": (16,)}, "sac": {"net_arch": (16,)}}[algo]
     agent = hw.Agent(algo, Nested, **{**settings, "num_envs": 2})
     agent.learn(40, progress=False)
     env = Nested()
@@ -128,31 +128,37 @@ def test_a_team_acts_as_one():
 
 def test_settings_go_to_whom_they_belong():
     agent = hw.Agent(
-        "ppo", "HybridShoot", factorization="qplex", mixer_width=8, lr=(1e-3, 1e-4), seeds=2, **TINY
+        "ppo",
+        "HybridShoot",
+        factorization="qplex",
+        mixer_width=8,
+        learning_rate=(1e-3, 1e-4),
+        seeds=2,
+        **TINY,
     )
     assert agent.config.factorization.mixer_width == 8
-    assert agent.config.algorithm.lr == (1e-3, 1e-4)
-    same = hw.Agent(PPO(hidden=(16,)), "HybridShoot", factorization=VDN(), num_envs=2)
-    assert same.config.algorithm.hidden == (16,)
-    changed = hw.Agent(PPO(hidden=(16,)), "HybridShoot", num_envs=2, lr=0.01)
-    assert changed.config.algorithm.lr == 0.01
+    assert agent.config.algorithm.learning_rate == (1e-3, 1e-4)
+    same = hw.Agent(PPO(net_arch=(16,)), "HybridShoot", factorization=VDN(), num_envs=2)
+    assert same.config.algorithm.net_arch == (16,)
+    changed = hw.Agent(PPO(net_arch=(16,)), "HybridShoot", num_envs=2, learning_rate=0.01)
+    assert changed.config.algorithm.learning_rate == 0.01
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"learning_rate": 1e-3}, "unknown setting of ppo or shared"),
-        ({"rolout": 32}, "Did you mean 'rollout'"),
+        ({"policy_kwargs": {}}, "unknown setting of ppo or shared"),
+        ({"n_stepps": 32}, "Did you mean 'n_steps'"),
         ({"num_env": 3}, "Did you mean 'num_envs'"),
         ({"factorization": "vdm"}, "Did you mean 'vdn'"),
-        ({"lr": -1.0}, "out of range"),
-        ({"lr": (0.1, 0.1, 0.1)}, "one for each member"),
+        ({"learning_rate": -1.0}, "out of range"),
+        ({"learning_rate": (0.1, 0.1, 0.1)}, "one for each member"),
         ({"seeds": 0}, "seed"),
         ({"seeds": [1, 1]}, "twice"),
         ({"num_envs": 0}, "num_envs"),
         ({"view": "hybridd"}, "hybrid"),
         ({"device": "tpu"}, "device"),
-        ({"normalise_obs": "yes"}, "True or False"),
+        ({"normalize_obs": "yes"}, "True or False"),
         ({"env_settings": {"num_target": 3}}, "Did you mean 'num_targets'"),
     ],
 )
@@ -237,8 +243,8 @@ FORGERIES = {
     "no plan": lambda i: i.pop("plan"),
     "a plan of words": lambda i: i.update(plan="ppo"),
     "an unknown algorithm": lambda i: i["plan"].update(algorithm="__import__"),
-    "a wide network": lambda i: i["plan"]["settings"].update(hidden=[10**6, 10**6]),
-    "another network": lambda i: i["plan"]["settings"].update(hidden=[17]),
+    "a wide network": lambda i: i["plan"]["settings"].update(net_arch=[10**6, 10**6]),
+    "another network": lambda i: i["plan"]["settings"].update(net_arch=[17]),
     "more seeds": lambda i: i["plan"].update(seeds=[1, 2, 3]),
     "seeds of text": lambda i: i["plan"].update(seeds=["a"]),
     "more slots": lambda i: i["plan"].update(num_envs=3),
@@ -290,7 +296,7 @@ def test_a_learner_on_another_device_is_refused_where_there_is_none(monkeypatch)
 def test_an_exported_policy_acts_the_same(tmp_path):
     import onnxruntime
 
-    agent = shoot(normalise_obs=True).learn(64, progress=False)
+    agent = shoot(normalize_obs=True).learn(64, progress=False)
     agent.best().export(tmp_path / "x.onnx")
     obs = np.random.default_rng(0).random((50, 9), dtype=np.float32)
     option, aim = onnxruntime.InferenceSession(tmp_path / "x.onnx").run(None, {"observation": obs})

@@ -10,14 +10,19 @@ from headwise import ConfigError, EnvError
 CHAINS = [(algo, kind) for algo in ("ppo", "dqn", "sac") for kind in ("ar", "joint")]
 TREES = [("ppo", "shared"), ("ppo", "independent"), ("ppo", "vdn"), ("dqn", "vdn")]
 SMALL = {
-    "ppo": {"rollout": 256, "minibatch": 64, "epochs": 2, "kl_coef": 0.1},
-    "dqn": {"warmup": 64, "batch_size": 32, "epsilon": 0.3, "replay": 500},
-    "sac": {"warmup": 64, "batch_size": 32, "replay": 500},
+    "ppo": {"n_steps": 64, "batch_size": 64, "n_epochs": 2, "kl_coef": 0.1},
+    "dqn": {
+        "learning_starts": 64,
+        "batch_size": 32,
+        "exploration_final_eps": 0.3,
+        "buffer_size": 500,
+    },
+    "sac": {"learning_starts": 64, "batch_size": 32, "buffer_size": 500},
 }
 
 
 def agent(algo, kind, env=Desk, rules=RULES, **settings):
-    settings = {"hidden": (16,)} | SMALL[algo] | settings
+    settings = {"net_arch": (16,)} | SMALL[algo] | settings
     return hw.Agent(
         algo, env, factorization=kind, constraints=rules, seeds=2, num_envs=4, **settings
     )
@@ -68,7 +73,7 @@ def test_a_member_alone_learns_as_in_a_population():
         for seeds in ([1], [0, 1]):
             one = hw.Agent(
                 algo, lambda r=rules: Desk(rules=r), factorization=kind, constraints=rules,
-                seeds=seeds, num_envs=4, hidden=(16,), **SMALL[algo],
+                seeds=seeds, num_envs=4, net_arch=(16,), **SMALL[algo],
             )  # fmt: skip
             one.learn(400, progress=False)
             state = one.loop.algorithm.state_dict()
@@ -98,7 +103,7 @@ def test_constraints_in_a_compiled_environment(kind):
     rules = [hw.Forbid(select=1), hw.Forbid(select=0, aim_x=range(5))]
     one = hw.Agent(
         "ppo", "headwise/HybridShoot-v0", view="discrete", factorization=kind, constraints=rules,
-        num_envs=8, env_settings={"bins": 11}, hidden=(16,), rollout=512, minibatch=128,
+        num_envs=8, env_settings={"bins": 11}, net_arch=(16,), n_steps=64, batch_size=128,
     )  # fmt: skip
     one.learn(1100, progress=False)
     done = one.loop.memory._tensors["action"].reshape(-1, 3)

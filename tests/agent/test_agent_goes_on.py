@@ -108,7 +108,9 @@ def test_masks_may_be_there_now_and_not_before_and_the_other_way_round(algo, fir
 
 @pytest.mark.parametrize("env", [Robot, "HybridShoot", Robot()], ids=["class", "ours", "instance"])
 def test_an_agent_that_was_closed_can_be_saved_and_go_on(env, tmp_path):
-    agent = hw.Agent("dqn", env, hidden=(8,), bins=3, warmup=16).learn(80, progress=False)
+    agent = hw.Agent("dqn", env, net_arch=(8,), bins=3, learning_starts=16).learn(
+        80, progress=False
+    )
     agent.close()
     for _ in range(2):
         with pytest.raises(hw.EnvError, match=r"was closed.*Agent\.load\(path\)"):

@@ -12,7 +12,7 @@ from gymnasium import spaces
 import headwise as hw
 from headwise.training.checkpoint import read_checkpoint, write_checkpoint
 
-PPO = {"hidden": (8,), "rollout": 64, "minibatch": 32, "epochs": 1, "num_envs": 4}
+PPO = {"net_arch": (8,), "n_steps": 16, "batch_size": 32, "n_epochs": 1, "num_envs": 4}
 NAME = "headwise_test/Level-v0"
 
 

@@ -169,8 +169,8 @@ def test_where_the_environment_is_not_registered_it_can_still_act(package, tmp_p
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
 def test_on_to_one_real_robot(algo, tmp_path, caplog):
     """Trained in several, it goes on in the one that is handed over: not copied, not closed."""
-    settings = {"normalise_obs": True, "normalise_reward": True}
-    settings |= {"rollout": 64} if algo == "ppo" else {}
+    settings = {"normalize_obs": True, "normalize_reward": True}
+    settings |= {"n_steps": 64} if algo == "ppo" else {}
     trained = saved(tmp_path / "x.zip", Robot, algo, **settings)
     robot = Robot(length=7)
     agent = hw.Agent.load(tmp_path / "x.zip", env=robot)
@@ -193,7 +193,7 @@ def test_on_to_one_real_robot(algo, tmp_path, caplog):
 
 
 def test_the_best_of_several_goes_to_the_robot(tmp_path):
-    saved(tmp_path / "x.zip", Robot, seeds=3, normalise_reward=True)
+    saved(tmp_path / "x.zip", Robot, seeds=3, normalize_reward=True)
     agent = hw.Agent.load(tmp_path / "x.zip")
     with pytest.raises(hw.EnvError, match=r"cannot serve several members.*best\(env=\.\.\.\)"):
         hw.Agent.load(tmp_path / "x.zip", env=Robot())
@@ -212,7 +212,7 @@ def test_vector_environments_bring_their_slots(tmp_path):
     vector = gym.vector.SyncVectorEnv([Robot] * 2)
     vector.metadata = {}
     told = {"autoreset": "next_step"}
-    hw.Agent("ppo", vector, env_settings=told, hidden=(8,)).save(tmp_path / "y.zip")
+    hw.Agent("ppo", vector, env_settings=told, net_arch=(8,)).save(tmp_path / "y.zip")
     assert hw.Agent.load(tmp_path / "y.zip", env=vector).config.num_envs == 2
     assert hw.Agent.load(tmp_path / "y.zip", env=Robot()).config.num_envs == 1
 
@@ -237,8 +237,8 @@ def test_exact_resuming_needs_the_same_slots(tmp_path):
 def test_settings_can_be_others_to_fine_tune(algo, tmp_path):
     trained = hw.Agent(algo, Robot, **(PPO if algo == "ppo" else DQN)).learn(80, progress=False)
     trained.save(tmp_path / "x.zip")
-    tuned = hw.Agent.load(tmp_path / "x.zip", env=Robot, lr=1e-7)
-    assert tuned.config.algorithm.lr == 1e-7
+    tuned = hw.Agent.load(tmp_path / "x.zip", env=Robot, learning_rate=1e-7)
+    assert tuned.config.algorithm.learning_rate == 1e-7
     ours, theirs = (a.loop.algorithm.state_dict() for a in (trained, tuned))
     rates = {name for name in theirs if name.endswith("learning_rate")}
     optimizers = tuned.loop.algorithm.optimizers.values()
@@ -247,8 +247,11 @@ def test_settings_can_be_others_to_fine_tune(algo, tmp_path):
     for name in ours.keys() - rates:
         assert torch.equal(ours[name], theirs[name]), name
     tuned.save(tmp_path / "y.zip")
-    assert hw.Agent.load(tmp_path / "y.zip").config.algorithm.lr == 1e-7
-    assert hw.Agent.load(tmp_path / "x.zip").config.algorithm.lr == trained.config.algorithm.lr
+    assert hw.Agent.load(tmp_path / "y.zip").config.algorithm.learning_rate == 1e-7
+    assert (
+        hw.Agent.load(tmp_path / "x.zip").config.algorithm.learning_rate
+        == trained.config.algorithm.learning_rate
+    )
 
 
 @pytest.mark.parametrize("before", [0.0, 0.5])
@@ -261,7 +264,7 @@ def test_the_weight_of_a_penalty_can_be_another(before, tmp_path):
 
     kept = weight(saved(x, Robot, kl_coef=before))
     assert torch.equal(weight(hw.Agent.load(x, env=Robot)), kept)
-    assert torch.equal(weight(hw.Agent.load(x, env=Robot, lr=1e-5)), kept)
+    assert torch.equal(weight(hw.Agent.load(x, env=Robot, learning_rate=1e-5)), kept)
     agent = hw.Agent.load(x, env=Robot, kl_coef=3.0)
     assert weight(agent).flatten().tolist() == [3.0]
     agent.learn(80, progress=False)
@@ -272,7 +275,7 @@ def test_the_weight_of_a_penalty_can_be_another(before, tmp_path):
 @pytest.mark.parametrize(
     ("algo", "setting", "same", "other"),
     [
-        ("sac", "first_temperature", 0.2, 0.9),
+        ("sac", "ent_coef", "auto_0.2", "auto_0.9"),
         ("sac", "policy_gain", 2.0**0.5, 0.1),
         ("ppo", "policy_gain", 0.01, 0.1),
         ("ppo", "critic_orthogonal", True, False),
@@ -287,19 +290,19 @@ def test_how_learning_begins_cannot_be_said_later(algo, setting, same, other, tm
 
 def test_a_smaller_replay_or_rollout_is_no_obstacle(tmp_path):
     saved(tmp_path / "x.zip", Robot, "dqn")
-    agent = hw.Agent.load(tmp_path / "x.zip", env=Robot, replay=40, n_step=2)
+    agent = hw.Agent.load(tmp_path / "x.zip", env=Robot, buffer_size=40, n_step=2)
     assert int(agent.loop.memory.state_dict()["count"].sum()) == 40
     agent.learn(40, progress=False)
     saved(tmp_path / "y.zip", Robot)
-    hw.Agent.load(tmp_path / "y.zip", env=Robot, rollout=8).learn(40, progress=False)
+    hw.Agent.load(tmp_path / "y.zip", env=Robot, n_steps=8).learn(40, progress=False)
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"hidden": (9,)}, "what was learned does not fit these settings; got hidden"),
-        ({"learning_rate": 0.1}, "unknown setting"),
-        ({"lr": -1.0}, "out of range"),
+        ({"net_arch": (9,)}, "what was learned does not fit these settings; got net_arch"),
+        ({"learn_rate": 0.1}, "unknown setting"),
+        ({"learning_rate": -1.0}, "out of range"),
         ({"num_envs": 0}, "num_envs must be a count"),
         ({"env_settings": [1]}, "env_settings must be a dict"),
     ],
@@ -316,8 +319,8 @@ def test_settings_that_cannot_be_changed(settings, words, tmp_path):
         ({"seeds": 3}, r"seeds is fixed in a checkpoint; got 3\. .*best\(\), or \.member\(2\)"),
         ({"factorization": "ar"}, "factorization is fixed in a checkpoint; got ar.*new Agent"),
         ({"view": "discrete"}, "view is fixed .* heads .*new Agent"),
-        ({"normalise_obs": True}, "normalise_obs is fixed .*new Agent"),
-        ({"normalise_reward": True}, "normalise_reward is fixed .*new Agent"),
+        ({"normalize_obs": True}, "normalize_obs is fixed .*new Agent"),
+        ({"normalize_reward": True}, "normalize_reward is fixed .*new Agent"),
         ({"num_env": 3}, "Did you mean 'num_envs'"),
     ],
 )

@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 import headwise as hw
 
-TINY = {"hidden": (8,), "num_envs": 2, "rollout": 16}
+TINY = {"net_arch": (8,), "num_envs": 2, "n_steps": 8}
 
 
 class Turning(gym.Env):

@@ -7,8 +7,8 @@ from gymnasium import spaces
 
 import headwise as hw
 
-DQN = {"hidden": (8,), "warmup": 10_000, "replay": 200}
-PPO = {"hidden": (8,), "rollout": 40, "minibatch": 20, "epochs": 1}
+DQN = {"net_arch": (8,), "learning_starts": 10_000, "buffer_size": 200}
+PPO = {"net_arch": (8,), "n_steps": 40, "batch_size": 20, "n_epochs": 1}
 
 
 class Count(gym.Env):
@@ -68,7 +68,7 @@ PLAYED = {
 def test_no_transition_reaches_from_one_users_episode_to_anothers(what, make, settings):
     algo = "ppo" if settings is PPO else "dqn"
     # What a rollout keeps is what the policy saw: here that is to be what there was.
-    agent = hw.Agent(algo, make(), normalise_obs=False, **settings).learn(10, progress=False)
+    agent = hw.Agent(algo, make(), normalize_obs=False, **settings).learn(10, progress=False)
     PLAYED[what](agent)
     assert not agent.loop.in_episodes
     agent.learn(10, progress=False)

@@ -12,7 +12,14 @@ from headwise.agent import place
 from headwise.cli import main
 from headwise.training.device import DeviceChoice
 
-SMALL = {"hidden": (8,), "seeds": 2, "num_envs": 4, "warmup": 16, "batch_size": 8, "replay": 200}
+SMALL = {
+    "net_arch": (8,),
+    "seeds": 2,
+    "num_envs": 4,
+    "learning_starts": 16,
+    "batch_size": 8,
+    "buffer_size": 200,
+}
 
 
 def states_equal(one, other):
@@ -39,7 +46,7 @@ def measured(monkeypatch):
 
 @pytest.mark.parametrize("algo", ["dqn", "ppo"])
 def test_measuring_changes_nothing_that_is_learned(algo, measured, caplog):
-    settings = SMALL if algo == "dqn" else {"hidden": (8,), "seeds": 2, "num_envs": 4}
+    settings = SMALL if algo == "dqn" else {"net_arch": (8,), "seeds": 2, "num_envs": 4}
     with caplog.at_level(logging.INFO, "headwise.device"):
         chosen = hw.Agent(algo, "HybridShoot", device="auto", **settings)
     assert caplog.messages == ["device cpu: twice as fast, say"]
@@ -79,13 +86,23 @@ def test_an_environment_that_is_the_only_one_is_not_stepped(monkeypatch, caplog)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with caplog.at_level(logging.INFO, "headwise.device"):
-        agent = hw.Agent("dqn", Alone(), device="auto", hidden=(8,))
+        agent = hw.Agent("dqn", Alone(), device="auto", net_arch=(8,))
     assert agent.device == "cpu"
     assert caplog.messages == ["device cpu: there is no second environment to measure with"]
 
 
 def test_train_says_what_was_chosen(measured, tmp_path, capsys):
-    words = ["--algo", "dqn", "--hidden", "8", "--seeds", "2", "--steps", "64", "--no-progress"]
+    words = [
+        "--algo",
+        "dqn",
+        "--net-arch",
+        "8",
+        "--seeds",
+        "2",
+        "--total-timesteps",
+        "64",
+        "--no-progress",
+    ]
     auto = ["--device", "auto"]
     assert main(["train", *words, "--out", str(tmp_path / "one"), *auto]) == 0
     assert "device cpu: twice as fast, say" in capsys.readouterr().err

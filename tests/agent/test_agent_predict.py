@@ -10,8 +10,12 @@ OBS = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
 
 
 def small(algo="ppo", seeds=3, **settings):
-    more = {"rollout": 32} if algo == "ppo" else {"warmup": 32, "batch_size": 16, "replay": 500}
-    return hw.Agent(algo, "CartPole-v1", seeds=seeds, num_envs=4, hidden=(8,), **more, **settings)
+    more = (
+        {"n_steps": 8}
+        if algo == "ppo"
+        else {"learning_starts": 32, "batch_size": 16, "buffer_size": 500}
+    )
+    return hw.Agent(algo, "CartPole-v1", seeds=seeds, num_envs=4, net_arch=(8,), **more, **settings)
 
 
 def as_before(agent, member):
@@ -23,7 +27,7 @@ def as_before(agent, member):
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
 def test_it_acts_by_what_was_learned_last(algo, tmp_path):
-    agent = small(algo, lr=0.05)
+    agent = small(algo, learning_rate=0.05)
     seen = []
     for _ in range(4):
         for member in range(3):

@@ -9,7 +9,7 @@ from bad_case import TINY
 import headwise as hw
 from headwise.agent.tensors import without_tensors
 from headwise.training.fits import fits
-from headwise.training.sinks.base import seed_labels
+from headwise.training.loggers.base import seed_labels
 
 BOTH = gym.spaces.Tuple((gym.spaces.Discrete(2), gym.spaces.Box(-1, 1, (1,))))
 
@@ -102,30 +102,32 @@ def test_seeds_in_an_array_without_axes_are_how_many():
 
 def test_two_members_may_share_a_seed_if_a_setting_tells_them_apart(tmp_path):
     rates = (1e-3, 1e-4, 1e-3, 1e-4)
-    agent = made(seeds=[0, 0, 1, 1], lr=rates)
-    sinks = [hw.CSVSink(tmp_path / "x.csv"), hw.JSONLSink(tmp_path / "x.jsonl")]
-    agent.learn(200, progress=False, sinks=sinks)
+    agent = made(seeds=[0, 0, 1, 1], learning_rate=rates)
+    loggers = [hw.CSVLogger(tmp_path / "x.csv"), hw.JSONLLogger(tmp_path / "x.jsonl")]
+    agent.learn(200, progress=False, loggers=loggers)
     labels = {line.split(",")[1] for line in (tmp_path / "x.csv").read_text().splitlines()[1:]}
     assert labels == {"0-member0", "0-member1", "1-member2", "1-member3"}
     assert '"member": 3' in (tmp_path / "x.jsonl").read_text()
     agent.save(tmp_path / "x.zip")
-    assert hw.Agent.load(tmp_path / "x.zip", Desk).config.algorithm.lr == rates
-    for twins in ({}, {"lr": 1e-3}, {"lr": (1e-3, 1e-3, 1e-3, 1e-4)}):
+    assert hw.Agent.load(tmp_path / "x.zip", Desk).config.algorithm.learning_rate == rates
+    for twins in ({}, {"learning_rate": 1e-3}, {"learning_rate": (1e-3, 1e-3, 1e-3, 1e-4)}):
         with pytest.raises(hw.ConfigError, match=r"a seed is given twice; got \[0.*they differ"):
             made(seeds=[0, 0, 1, 1], **twins)
 
 
 def test_a_table_that_tells_members_apart_by_seed_refuses_twins(tmp_path):
     pytest.importorskip("pyarrow")
-    agent = made(seeds=[0, 0], lr=(1e-3, 1e-4))
-    with pytest.raises(hw.ConfigError, match=r"two members have one seed.*CSVSink or a JSONLSink"):
-        agent.learn(64, progress=False, sinks=[hw.ParquetSink(tmp_path / "x")])
+    agent = made(seeds=[0, 0], learning_rate=(1e-3, 1e-4))
+    with pytest.raises(
+        hw.ConfigError, match=r"two members have one seed.*CSVLogger or a JSONLLogger"
+    ):
+        agent.learn(64, progress=False, loggers=[hw.ParquetLogger(tmp_path / "x")])
     assert seed_labels([3, 7]) == ["3", "7"]
 
 
 def test_what_is_said_to_be_allowed_is_not_refused():
     """The sign of a setting is looked at before its least value is."""
-    for name in ("rollout", "minibatch", "epochs"):
+    for name in ("n_steps", "batch_size", "n_epochs"):
         for bad in (-1, 0, "x"):
             with pytest.raises(hw.ConfigError, match="allowed: whole numbers from 1") as caught:
                 made(**{name: bad})
@@ -158,7 +160,7 @@ def test_a_switch_is_true_or_false(agent, bad, tmp_path):
         lambda: agent.evaluate(1, deterministic=bad),
         lambda: agent.learn(1, progress=bad),
         lambda: agent.export(tmp_path / "x.onnx", deterministic=bad),
-        lambda: made(normalise_obs=bad),
+        lambda: made(normalize_obs=bad),
     ]
     if bad is not None:  # which asks the environment
         calls.append(lambda: agent.export(tmp_path / "x.onnx", masks=bad))
@@ -275,7 +277,7 @@ def test_arguments_of_predict_elsewhere_are_answered(agent, words, said):
 # --- memory ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [{"hidden": (10**15,)}, {"hidden": (10**30,)}])
+@pytest.mark.parametrize("settings", [{"net_arch": (10**15,)}, {"net_arch": (10**30,)}])
 def test_networks_that_fit_nowhere(settings):
     with pytest.raises(hw.ConfigError, match="the learners do not fit into the memory"):
         made(**settings)
@@ -283,9 +285,9 @@ def test_networks_that_fit_nowhere(settings):
 
 @pytest.mark.parametrize("steps", [10**16, 10**30])
 def test_a_rollout_that_fits_nowhere(steps):
-    words = f"the learners do not fit .*, rollout={steps}.*make one of these smaller: .*rollout"
+    words = f"the learners do not fit .*, n_steps={steps}.*make one of these smaller: .*n_steps"
     with pytest.raises(hw.ConfigError, match=words):
-        made(rollout=steps)
+        made(n_steps=steps)
 
 
 def test_other_errors_stay_what_they_are():

@@ -9,8 +9,8 @@ from gymnasium import spaces
 import headwise as hw
 
 SMALL = {
-    "ppo": {"rollout": 32, "minibatch": 16, "epochs": 2, "hidden": (8,), "branch_width": 8},
-    "sac": {"replay": 200, "warmup": 16, "batch_size": 8, "hidden": (8,)},
+    "ppo": {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "net_arch": (8,), "branch_width": 8},
+    "sac": {"buffer_size": 200, "learning_starts": 16, "batch_size": 8, "net_arch": (8,)},
 }
 
 
@@ -49,17 +49,17 @@ class Dial(gym.Env):
 
 
 def agent(algo="ppo", seeds=2, **settings):
-    settings = {"num_envs": 2, "normalise_obs": "auto", **SMALL[algo], **settings}
+    settings = {"num_envs": 2, "normalize_obs": "auto", **SMALL[algo], **settings}
     return hw.Agent(algo, Dial, seeds=seeds, **settings)
 
 
 def scale(one):
-    return one.loop.normaliser.obs_mean, one.loop.normaliser.obs_deviation
+    return one.loop.normalizer.obs_mean, one.loop.normalizer.obs_deviation
 
 
 def test_it_begins_by_the_bounds_and_goes_by_what_is_seen():
     one = agent()
-    assert one.config.normalization.normalise_obs == "auto"
+    assert one.config.normalization.normalize_obs == "auto"
     mean, deviation = scale(one)
     order = one.face.obs_spec.slices  # by name: a Dict is sorted
     angle, drift, lamp = (order[name].start for name in ("angle", "drift", "lamp"))
@@ -82,15 +82,15 @@ def test_it_begins_by_the_bounds_and_goes_by_what_is_seen():
 def test_compiled_environments_and_categories_stay_as_they_are(env, expected):
     algo = "dqn" if env == "FrozenLake-v1" else "ppo"
     assert (
-        hw.Agent(algo, env, num_envs=1, normalise_obs="auto").config.normalization.normalise_obs
+        hw.Agent(algo, env, num_envs=1, normalize_obs="auto").config.normalization.normalize_obs
         == expected
     )
 
 
 def test_it_can_be_left_out():
-    assert agent(normalise_obs=False).loop.normaliser is None
-    assert hw.Agent("ppo", Dial, num_envs=2, **SMALL["ppo"]).loop.normaliser is None
-    assert agent(normalise_obs=True).config.normalization.normalise_obs is True
+    assert agent(normalize_obs=False).loop.normalizer is None
+    assert hw.Agent("ppo", Dial, num_envs=2, **SMALL["ppo"]).loop.normalizer is None
+    assert agent(normalize_obs=True).config.normalization.normalize_obs is True
 
 
 @pytest.mark.parametrize("algo", SMALL)
@@ -117,15 +117,15 @@ def test_a_run_goes_on_to_the_bit(algo, at, tmp_path):
     resumed = hw.Agent.load(tmp_path / "half.zip", Dial).learn(progress=False)
     assert resumed.steps == 96
     ours, theirs = (one.loop.state_dict() for one in (whole, resumed))
-    for part in ("learner", "normaliser"):
+    for part in ("learner", "normalizer"):
         assert all(torch.equal(theirs[part][name], x) for name, x in ours[part].items())
 
 
 def test_probabilities_at_the_first_minibatch_are_those_that_acted(monkeypatch):
     """The scale stands still within a rollout: what was seen then is what is learned from."""
-    one = agent("ppo", seeds=1, rollout=64).learn(64, progress=False)
-    learner, normaliser = one.loop.algorithm, one.loop.normaliser
-    update, take = learner.update, normaliser.take
+    one = agent("ppo", seeds=1, n_steps=32).learn(64, progress=False)
+    learner, normalizer = one.loop.algorithm, one.loop.normalizer
+    update, take = learner.update, normalizer.take
     learned, raw = [], []
 
     def watched_update(batch):
@@ -137,7 +137,7 @@ def test_probabilities_at_the_first_minibatch_are_those_that_acted(monkeypatch):
         take(obs, valid)
 
     monkeypatch.setattr(learner, "update", watched_update)
-    monkeypatch.setattr(normaliser, "take", watched_take)
+    monkeypatch.setattr(normalizer, "take", watched_take)
     mean, deviation = (x.clone() for x in scale(one))
     one.learn(64, progress=False)
     assert len(raw) == 32

@@ -24,13 +24,13 @@ class Walk(gym.Env):
         return np.zeros(1, dtype=np.float32), 1.0, False, self.time == 5, {}
 
 
-def script(folder, steps=100, sinks=True, **more):
-    agent = hw.Agent("ppo", Walk, num_envs=2, hidden=(4,), rollout=32)
+def script(folder, steps=100, loggers=True, **more):
+    agent = hw.Agent("ppo", Walk, num_envs=2, net_arch=(4,), n_steps=16)
     agent.learn(
         steps,
         progress=False,
         checkpoint=folder / "run.zip",
-        sinks=[hw.CSVSink(folder / "m.csv")] if sinks else [],
+        loggers=[hw.CSVLogger(folder / "m.csv")] if loggers else [],
         log_every=20,
         **more,
     )
@@ -44,11 +44,11 @@ def contents(folder):
 def test_a_run_that_is_further_is_not_replaced(tmp_path):
     script(tmp_path)
     before = contents(tmp_path)
-    for sinks in (True, False):
+    for loggers in (True, False):
         with pytest.raises(
             hw.CheckpointError, match=r"100 steps there, 0 here.*zip', env=\.\.\.\)"
         ):
-            script(tmp_path, sinks=sinks)
+            script(tmp_path, loggers=loggers)
     (tmp_path / "run.zip").rename(tmp_path / "kept.zip")
     with pytest.raises(hw.ConfigError, match=r"another run already; got .*m\.csv"):
         script(tmp_path)
@@ -61,7 +61,7 @@ def test_going_on_writes_to_the_same_files(tmp_path):
     again = hw.Agent.load(tmp_path / "run.zip", env=Walk)
     again.learn(
         100, progress=False, checkpoint=tmp_path / "run.zip", log_every=20,
-        sinks=[hw.CSVSink(tmp_path / "m.csv")],
+        loggers=[hw.CSVLogger(tmp_path / "m.csv")],
     )  # fmt: skip
     assert held_steps(tmp_path / "run.zip") == 200
     steps = [int(line.split(",")[0]) for line in (tmp_path / "m.csv").read_text().splitlines()[1:]]
@@ -75,7 +75,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_goes_on(tmp_path):
         script(tmp_path, callbacks=[lambda report: kill() if report.step == 60 else None])
     assert held_steps(tmp_path / "run.zip") == 0
     again = hw.Agent.load(tmp_path / "run.zip", env=Walk)
-    again.learn(progress=False, sinks=[hw.CSVSink(tmp_path / "m.csv")], log_every=20)
+    again.learn(progress=False, loggers=[hw.CSVLogger(tmp_path / "m.csv")], log_every=20)
     steps = [int(line.split(",")[0]) for line in (tmp_path / "m.csv").read_text().splitlines()[1:]]
     assert steps == sorted(steps)
     assert set(steps) == set(range(20, 101, 20))
@@ -96,8 +96,8 @@ def test_another_file_is_not_replaced_either(tmp_path):
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
 def test_a_run_too_short_to_learn_from_says_so_once(algo, caplog, tmp_path):
-    needed, setting = {"ppo": ("4,096", "rollout"), "dqn": ("1,000", "warmup")}[algo]
-    agent = hw.Agent(algo, Walk, num_envs=2, hidden=(4,))
+    needed, setting = {"ppo": ("512", "n_steps"), "dqn": ("1,000", "learning_starts")}[algo]
+    agent = hw.Agent(algo, Walk, num_envs=2, net_arch=(4,))
     with caplog.at_level(logging.WARNING, "headwise"):
         agent.learn(200, progress=False)
         agent.learn(200, progress=False)
@@ -108,5 +108,5 @@ def test_a_run_too_short_to_learn_from_says_so_once(algo, caplog, tmp_path):
     assert "in 20 steps" in caplog.text
     caplog.clear()
     hw.Agent.load(tmp_path / "x.zip", env=Walk).learn(progress=False)  # nothing is left
-    hw.Agent(algo, Walk, num_envs=2, hidden=(4,), **{setting: 64}).learn(128, progress=False)
+    hw.Agent(algo, Walk, num_envs=2, net_arch=(4,), **{setting: 64}).learn(128, progress=False)
     assert caplog.text == ""

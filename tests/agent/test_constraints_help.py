@@ -6,9 +6,9 @@ from constrained import TREE, Desk
 import headwise as hw
 
 SETTINGS = {
-    "ppo": {"rollout": 256, "minibatch": 64},
-    "dqn": {"warmup": 200, "replay": 5000, "batch_size": 64},
-    "sac": {"warmup": 200, "replay": 5000, "batch_size": 64, "target_entropy": 0.1},
+    "ppo": {"n_steps": 32, "batch_size": 64},
+    "dqn": {"learning_starts": 200, "buffer_size": 5000, "batch_size": 64},
+    "sac": {"learning_starts": 200, "buffer_size": 5000, "batch_size": 64, "target_entropy": 0.1},
 }
 
 
@@ -21,8 +21,8 @@ def test_an_agent_under_constraints_is_ahead_of_one_that_pays_for_what_is_illega
     for heeds in (True, False):
         agent = hw.Agent(
             algo, lambda: Desk(rules=TREE, strict=False), factorization=kind, seeds=2, num_envs=8,
-            constraints=TREE if heeds else (), env_settings={"masks": heeds}, hidden=(64,),
-            gamma=0.5, lr=2e-3, **SETTINGS[algo],
+            constraints=TREE if heeds else (), env_settings={"masks": heeds}, net_arch=(64,),
+            gamma=0.5, learning_rate=2e-3, **SETTINGS[algo],
         )  # fmt: skip
         agent.learn(2500, progress=False)
         found[heeds] = agent.evaluate(episodes=20).scores.mean()

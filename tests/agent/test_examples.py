@@ -27,7 +27,7 @@ def quick(monkeypatch, steps):
     learn, init = hw.Agent.learn, hw.Agent.__init__
 
     def begin(self, algo, env, **settings):
-        init(self, algo, env, **{**settings, "hidden": (16,), "rollout": 64, "num_envs": 4})
+        init(self, algo, env, **{**settings, "net_arch": (16,), "n_steps": 16, "num_envs": 4})
 
     def shorter(self, number=None, **options):
         return learn(self, number and min(number, steps), **options)

@@ -19,7 +19,7 @@ from headwise.training.checkpoint import read_checkpoint, write_checkpoint
 VIEW = {"bins": 3}
 AGENTS = {
     "ppo": ("ppo", {**PPO, "seeds": 2, "factorization": "qplex"}),
-    "ppo of two networks": ("ppo", {**PPO, "critic_hidden": (4,), "factorization": "ar"}),
+    "ppo of two networks": ("ppo", {**PPO, "critic_net_arch": (4,), "factorization": "ar"}),
     "dqn": ("dqn", {**DQN, **VIEW, "factorization": "qplex"}),
     "dqn of all joint actions": ("dqn", {**DQN, **VIEW, "factorization": "joint"}),
     "sac": ("sac", {**DQN, "factorization": "vdn"}),
@@ -32,7 +32,7 @@ def trained(request, tmp_path_factory):
     algo, settings = AGENTS[request.param]
     path = tmp_path_factory.mktemp("agents") / "x.zip"
     steps = 88 if algo == "ppo" else 80  # a rollout is under way
-    hw.Agent(algo, Robot, normalise_reward=True, **settings).learn(steps, progress=False).save(path)
+    hw.Agent(algo, Robot, normalize_reward=True, **settings).learn(steps, progress=False).save(path)
     hw.Agent.load(path, env=Robot)
     return path, read_checkpoint(path)
 
@@ -58,8 +58,8 @@ def other_settings(info, part, **settings):
 
 
 SIZES = {
-    "hidden": [10**5, 10**5],
-    "critic_hidden": [10**5, 10**5],
+    "net_arch": [10**5, 10**5],
+    "critic_net_arch": [10**5, 10**5],
     "branch_width": 10**8,
     "mixer_width": 10**7,
     "bins": 10**6,
@@ -89,7 +89,7 @@ def test_all_sizes_that_a_setting_can_have_are_tried():
     for registry in (algorithms, factorizations):
         for kind in dict(registry.items()).values():
             named |= {
-                name for name in kind.__dataclass_fields__ if "width" in name or "hidden" in name
+                name for name in kind.__dataclass_fields__ if "width" in name or "net_arch" in name
             }
     assert named <= SIZES.keys()
 
@@ -139,7 +139,7 @@ def test_a_space_of_a_billion_options_takes_no_memory(space, tmp_path, monkeypat
 def test_tensors_of_another_shape_or_type_are_refused_at_load(trained, tmp_path, monkeypatch):
     """Each of them, whatever part it is in: not later, in `learn`."""
     _, (info, tensors) = trained
-    assert {"counters", "learner", "normaliser", "memory", "metrics", "episodes"} <= tensors.keys()
+    assert {"counters", "learner", "normalizer", "memory", "metrics", "episodes"} <= tensors.keys()
     tried = 0
     for part, named in tensors.items():
         if part in ("env", "scores"):
@@ -210,7 +210,7 @@ def test_a_learner_of_shapes_is_that_of_numbers(algo, view):
     for name, kind in factorizations.items():
         agent = hw.Agent("ppo", "HybridShoot", seeds=2, num_envs=2, view=view)
         spec = agent.face.spec
-        config = algorithms.get(algo)(hidden=(8, 6))
+        config = algorithms.get(algo)(net_arch=(8, 6))
         parts = {"spec": spec, "obs_spec": hw.ObsSpec.flat(9), "num_slots": 2, "total_steps": 10}
         try:
             built = config.build(Task(factorization=kind(), keys=Keys((3, 4)), **parts))

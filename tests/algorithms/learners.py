@@ -43,7 +43,7 @@ def make_learner(
         spec=spec, obs_spec=ObsSpec.flat(obs), num_slots=envs, total_steps=steps,
         factorization=kind, keys=Keys(range(members)),
     )  # fmt: skip
-    config = algorithms.get(algorithm)(**{"hidden": (8, 8)} | settings)
+    config = algorithms.get(algorithm)(**{"net_arch": (8, 8)} | settings)
     return config.build(task)
 
 

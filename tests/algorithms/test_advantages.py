@@ -28,9 +28,9 @@ def estimate(factorization="shared", importance=None, spec=SPEC, q=None, **setti
     Rewards are 1, 2, 3 and 4; the second ends the task, and the third is cut off. Importance is
     shares of the credit.
     """
-    settings = {"gamma": HALF, "gae_lambda": HALF, "normalise": "off"} | settings
+    settings = {"gamma": HALF, "gae_lambda": HALF, "normalize_advantage": False} | settings
     learner = make_learner(
-        "ppo", factorization, spec, envs=1, rollout=4, minibatch=4, anneal_share=0.0, **settings
+        "ppo", factorization, spec, envs=1, n_steps=4, batch_size=4, anneal_share=0.0, **settings
     )
     ends = [[False, True, False, False], [False, False, True, False]]
     terminated, truncated = (torch.tensor(x).view(1, 4, 1).repeat(2, 1, 1) for x in ends)
@@ -140,9 +140,11 @@ def test_members_discount_by_their_own():
 
 def test_all_heads_are_standardized_together():
     """One mean and one deviation: a head with little credit keeps little credit."""
-    settings = {"weight_place": "outside", "normalise": "rollout"}
+    settings = {"weight_place": "outside", "normalize_advantage": "rollout"}
     found = estimate("vdn", [[0.9, 0.1]] * 4, **settings)["advantage"]
-    raw = estimate("vdn", [[0.9, 0.1]] * 4, **settings | {"normalise": "off"})["advantage"]
+    raw = estimate("vdn", [[0.9, 0.1]] * 4, **settings | {"normalize_advantage": False})[
+        "advantage"
+    ]
     mean = raw.mean((-2, -1), keepdim=True)
     std = raw.var((-2, -1), keepdim=True, correction=0).sqrt()
     torch.testing.assert_close(found, (raw - mean) / std, rtol=1e-5, atol=1e-6)

@@ -78,13 +78,13 @@ def test_a_switch_is_on_or_off(field, bad):
     ("kind", "settings", "message"),
     [
         (PPO, {"max_grad_norm": 0.0}, "'max_grad_norm' is out of range; got 0.0"),
-        (PPO, {"value_clip": -0.5}, "'value_clip' is out of range"),
+        (PPO, {"clip_range_vf": -0.5}, "'clip_range_vf' is out of range"),
         (PPO, {"kl_target": 0.0}, "'kl_target' is out of range"),
-        (PPO, {"minibatch": 0}, "'minibatch' must be a count"),
+        (PPO, {"batch_size": 0}, "'batch_size' must be a count"),
         (DQN, {"munchausen": 0.9}, "'munchausen' needs a temperature"),
         (DQN, {"tau": 1.5}, "'tau' is out of range"),
         (SAC, {"gumbel_floor": 0.0}, "'gumbel_floor' is out of range"),
-        (SAC, {"first_temperature": 0.0}, "'first_temperature' is out of range"),
+        (SAC, {"ent_coef": "auto_0.0"}, "'ent_coef' must be a weight of entropy; got auto_0.0"),
     ],
 )
 def test_numbers_out_of_range(kind, settings, message):
@@ -95,13 +95,13 @@ def test_numbers_out_of_range(kind, settings, message):
 def test_a_misspelt_setting_gets_a_suggestion():
     with pytest.raises(ConfigError, match=r"unknown ppo setting; got 'gae_lamda'.*'gae_lambda'"):
         config_from(PPO, {"gae_lamda": 0.9})
-    assert config_from(PPO, {"lr": [1e-3, 2e-3]}).lr == (1e-3, 2e-3)
+    assert config_from(PPO, {"learning_rate": [1e-3, 2e-3]}).learning_rate == (1e-3, 2e-3)
 
 
 @pytest.mark.parametrize("factorization", ["shared", "vdn", "qplex", "independent"])
 def test_one_ratio_for_all_ranges_goes_with_every_critic(factorization):
     env = NativeVecEnv("HybridShoot", (0, 1), 4, view="continuous")
-    config = PPO(hidden=(8,), rollout=32, minibatch=16, epochs=1, ratio="ranges_joint")
+    config = PPO(net_arch=(8,), n_steps=8, batch_size=16, n_epochs=1, ratio="ranges_joint")
     plan = RunConfig.of(config, factorization=factorization, total_timesteps=64)
     loop = make_loop(env, plan, (0, 1))
     loop.run(64)

@@ -71,7 +71,14 @@ def test_rows_without_a_transition_change_nothing_that_is_reported_of_the_policy
     found = []
     for garbage in (1.0, 50.0):
         learner = make_learner(
-            "ppo", factorization, HYBRID, envs=2, rollout=16, minibatch=16, epochs=1, lr=0.0001
+            "ppo",
+            factorization,
+            HYBRID,
+            envs=2,
+            n_steps=8,
+            batch_size=16,
+            n_epochs=1,
+            learning_rate=0.0001,
         )
         batch = rollout_batch(learner)
         valid = torch.ones_like(batch.valid)

@@ -23,8 +23,8 @@ ALTERNATIVES = ActionSpec(
 
 def learner_for(spec, factorization, fraction=FRACTION, rows=6, **settings):
     return make_learner(
-        "sac", factorization, spec, envs=4, obs=3, hidden=(8,), batch_size=rows,
-        target_entropy=fraction, first_temperature=0.3, **settings,
+        "sac", factorization, spec, envs=4, obs=3, net_arch=(8,), batch_size=rows,
+        target_entropy=fraction, ent_coef="auto_0.3", **settings,
     )  # fmt: skip
 
 

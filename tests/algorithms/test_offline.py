@@ -78,7 +78,7 @@ def test_rows_drawn_belong_together_and_differ_by_epoch_and_member():
 
 
 def loop_of(steps, offline_rows=300, factorization="vdn", **more):
-    settings = {"hidden": (16,), "rollout": 64, "minibatch": 32, "epochs": 2} | more
+    settings = {"net_arch": (16,), "n_steps": 4, "batch_size": 32, "n_epochs": 2} | more
     config = PPO(offline_rows=offline_rows, **settings)
     env = probes.get("agree-context")((0, 1), 16)
     plan = RunConfig.of(config, factorization=factorization, total_timesteps=steps)
@@ -124,7 +124,7 @@ class Past:
     def loss(self):
         """Of each member's critic on them."""
         self.learner._learn_from_the_past(self.learner.offline, 4)
-        return self.learner.value_loss.tensor[:, 0, 0, 0] / self.learner.config.value_coef
+        return self.learner.value_loss.tensor[:, 0, 0, 0] / self.learner.config.vf_coef
 
 
 @pytest.mark.parametrize("only_one", [False, True])

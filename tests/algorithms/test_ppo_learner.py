@@ -13,7 +13,7 @@ from headwise.factorizations.vdn import VDN
 
 
 def made(factorization="shared", **settings):
-    settings = {"rollout": 8, "minibatch": 8, "hidden": (16, 16)} | settings
+    settings = {"n_steps": 4, "batch_size": 8, "net_arch": (16, 16)} | settings
     return make_learner("ppo", factorization, DISCRETE, members=1, envs=2, **settings)
 
 
@@ -100,8 +100,10 @@ def test_a_factorization_of_ones_own_may_say_so_too():
 
 @pytest.mark.parametrize("factorization", ["vdn", "qplex"])
 def test_values_of_actions_are_not_clipped(factorization):
-    with pytest.raises(ConfigError, match=r"learns by the value of actions; got value_clip=0\.5"):
-        made(factorization, value_clip=0.5)
+    with pytest.raises(
+        ConfigError, match=r"learns by the value of actions; got clip_range_vf=0\.5"
+    ):
+        made(factorization, clip_range_vf=0.5)
 
 
 @pytest.mark.parametrize("factorization", ["shared", "independent", "joint", "ar"])
@@ -111,7 +113,7 @@ def test_a_value_that_has_moved_too_far_is_held_where_that_costs_more(factorizat
 
     Above the target it is the other way round: 3 squared, and not 1.5.
     """
-    learner = made(factorization, value_clip=0.5, value_coef=1.0)
+    learner = made(factorization, clip_range_vf=0.5, vf_coef=1.0)
     part = learner.batch
     now = learner.critic.value(part["obs"])
     part["value"].tensor.copy_(now.tensor - 2.0)
@@ -124,7 +126,7 @@ def test_a_value_that_has_moved_too_far_is_held_where_that_costs_more(factorizat
 
 def gradient_length(**settings):
     """Of a step in which only the value has anything to learn."""
-    settings = {"entropy_coef": 0.0, "normalise": "off", "max_grad_norm": 1e9} | settings
+    settings = {"ent_coef": 0.0, "normalize_advantage": False, "max_grad_norm": 1e9} | settings
     learner = made(**settings)
     learner.load(rollout_batch(learner))
     part, rows = learner.batch, learner.rollout
@@ -136,8 +138,8 @@ def gradient_length(**settings):
 
 
 def test_the_weight_of_the_value_is_that_of_its_gradient():
-    assert gradient_length(value_coef=0.0) == 0.0
-    assert gradient_length(value_coef=2.0) == pytest.approx(4 * gradient_length(value_coef=0.5))
+    assert gradient_length(vf_coef=0.0) == 0.0
+    assert gradient_length(vf_coef=2.0) == pytest.approx(4 * gradient_length(vf_coef=0.5))
 
 
 def first_layer(learner):
@@ -148,7 +150,7 @@ def test_the_critics_activation_by_hand():
     """One unit with a bias of 2 and nothing else: tanh 2, or 2."""
     for activation, expected in (("tanh", math.tanh(2.0)), ("relu", 2.0)):
         learner = made(
-            critic_hidden=(1,), critic_activation=activation, branch_width=0, activation="relu"
+            critic_net_arch=(1,), critic_activation=activation, branch_width=0, activation="relu"
         )
         net = learner.critic._net
         net.parameters.tensor.zero_()
@@ -174,7 +176,9 @@ def test_a_rollout_is_gone_over_in_another_order_by_every_member_and_epoch():
     """All rows once in each epoch; a member alone goes over them as it does among others."""
     orders = []
     for members in (1, 2):
-        learner = make_learner("ppo", "shared", members=members, rollout=16, epochs=2, minibatch=8)
+        learner = make_learner(
+            "ppo", "shared", members=members, n_steps=8, n_epochs=2, batch_size=8
+        )
         learner.update(rollout_batch(learner))
         orders.append(learner._order.ints[:, 0, 0].view(members, 2, 16).clone())
     assert (orders[1].sort(-1).values == torch.arange(16)).all()

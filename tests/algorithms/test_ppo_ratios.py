@@ -43,7 +43,7 @@ def test_ranges_with_one_ratio_report_as_many_numbers_as_there_are_heads():
 @pytest.mark.parametrize("view", ["hybrid", "continuous"])
 def test_metrics_of_heads_are_as_many_as_heads_where_ranges_have_one_ratio(factorization, view):
     env = NativeVecEnv("CoopPush", (0, 1), 4, view=view)
-    config = PPO(ratio="ranges_joint", rollout=16, minibatch=8, epochs=1, hidden=(8,))
+    config = PPO(ratio="ranges_joint", n_steps=4, batch_size=8, n_epochs=1, net_arch=(8,))
     plan = RunConfig.of(config, factorization=factorization, total_timesteps=16)
     loop = make_loop(env, plan, (0, 1))
     loop.run(16)
@@ -59,7 +59,7 @@ def test_the_penalty_of_large_means_is_in_the_gradient_of_the_actor():
     """Means of 5 and -3 in every row: 0.1 times the mean of 25 and nothing, so 0.1 * 2 * 5 / 2."""
     found = []
     for weight in (0.0, 0.1):
-        learner = make_learner("ppo", "shared", HYBRID, mean_penalty=weight, rollout=8, envs=4)
+        learner = make_learner("ppo", "shared", HYBRID, mean_penalty=weight, n_steps=2, envs=4)
         net = learner.actor.net
         weights, bias = net.weights(net.parameters.tensor)[-1]
         weights.zero_()

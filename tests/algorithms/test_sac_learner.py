@@ -14,7 +14,7 @@ class Trained:
 
     def __init__(self, factorization, **settings):
         self.learner = make_learner(
-            "sac", factorization, HYBRID, envs=ROWS, steps=1000, hidden=(16,), batch_size=ROWS,
+            "sac", factorization, HYBRID, envs=ROWS, steps=1000, net_arch=(16,), batch_size=ROWS,
             **settings,
         )  # fmt: skip
         self.obs = normal(MEMBERS, ROWS, OBS)

@@ -14,7 +14,7 @@ ROWS, ALPHA = 7, 0.3
 def test_each_twin_is_valued_under_its_own_softmax_and_the_smaller_counts(factorization):
     """Not under one policy of both, which would have been a little less."""
     learner = make_learner(
-        "sac", factorization, SPEC, batch_size=ROWS, first_temperature=ALPHA, entropy_bonus="whole"
+        "sac", factorization, SPEC, batch_size=ROWS, ent_coef=ALPHA, entropy_bonus="whole"
     )
     move(learner.store, seed=1)
     move(learner.target_store, seed=2)

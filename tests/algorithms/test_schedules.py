@@ -42,12 +42,17 @@ def test_what_decays_has_a_floor():
 
 def small(algorithm, envs=10, **settings):
     return make_learner(
-        algorithm, "vdn", SPEC, envs=envs, obs=1, steps=1000, hidden=(4,), **settings
+        algorithm, "vdn", SPEC, envs=envs, obs=1, steps=1000, net_arch=(4,), **settings
     )
 
 
 def test_exploration_falls_with_every_step_taken():
-    learner = small("dqn", epsilon_start=(1.0, 0.5), epsilon=0.1, epsilon_share=0.1)
+    learner = small(
+        "dqn",
+        exploration_initial_eps=(1.0, 0.5),
+        exploration_final_eps=0.1,
+        exploration_fraction=0.1,
+    )
 
     def epsilon():
         return learner.exploration.epsilon(learner.acts).tolist()
@@ -63,7 +68,7 @@ def test_exploration_falls_with_every_step_taken():
 
 def test_how_often_a_head_explores():
     """Each head of each slot by itself: half of the coins, and then any of two options."""
-    learner = small("dqn", envs=4000, epsilon_start=0.5, epsilon=0.5)
+    learner = small("dqn", envs=4000, exploration_initial_eps=0.5, exploration_final_eps=0.5)
     obs = torch.zeros(2, 4000, 1)
     other = learner.act(obs).action.clone() != learner.policy(obs)
     assert (other.float().mean(-2) - 0.25).abs().max() < 4.5 * (0.25 * 0.75 / 4000) ** 0.5

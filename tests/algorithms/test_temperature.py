@@ -4,7 +4,7 @@ import pytest
 import torch
 from learners import make_learner
 
-from headwise import ActionSpec, Choice, Range
+from headwise import ActionSpec, Choice, ConfigError, Range
 from headwise.algorithms.base import ReplayBatch
 from headwise.algorithms.sac import SAC
 from headwise.algorithms.sac.temperature import RUNAWAY, Temperatures
@@ -25,8 +25,9 @@ class Small:
         keys = Keys((0, 1))
         self.heads = spec.num_heads
         self.own = Temperatures(
-            SAC(target_entropy=fraction, first_temperature=first, per_head_temperature=per_head),
-            Layout(spec), keys, settings(keys, (0.1, 0.01), "lr"), settings(keys, 1.0, "alive"),
+            SAC(target_entropy=fraction, ent_coef=f"auto_{first}", per_head_temperature=per_head),
+            Layout(spec), keys, settings(keys, (0.1, 0.01), "learning_rate"),
+            settings(keys, 1.0, "alive"),
         )  # fmt: skip
         self.own.span = 100.0
         self.clock = Buffer(2, 1, 2)
@@ -51,6 +52,31 @@ class Small:
         made = Buffer(2, x.shape[1], x.shape[2])
         made.tensor[:, 0] = x
         return made
+
+
+def test_a_number_stays_what_it_is_and_auto_is_learned():
+    spec, batch = ActionSpec.of(a=Choice(3), x=Range(-1, 1)), torch.zeros(2, 4)
+    found = {}
+    for ent_coef in (0.3, "auto_0.3", "auto"):
+        learner = make_learner("sac", "shared", spec, obs=3, ent_coef=ent_coef, batch_size=4)
+        obs, action = torch.zeros(2, 4, 3), torch.zeros(2, 4, 2)
+        for _ in range(3):
+            metrics = learner.update(ReplayBatch(obs, action, batch, obs, batch, None, None))()
+        found[ent_coef] = metrics["heads/alpha"]
+        assert torch.isfinite(metrics["heads/entropy"]).all()
+    torch.testing.assert_close(found[0.3], torch.full((2, 2), 0.3))
+    assert (found["auto_0.3"] != found[0.3]).all()
+    torch.testing.assert_close(found["auto_0.3"], found[0.3], rtol=0.01, atol=0)
+    torch.testing.assert_close(found["auto"], torch.ones(2, 2), rtol=0.01, atol=0)
+
+
+def test_one_weight_has_one_name():
+    assert SAC(ent_coef="auto").ent_coef == "auto_1.0"
+    assert SAC(ent_coef="auto_.2") == SAC()
+    assert SAC(ent_coef=0.2).ent_coef == 0.2
+    for bad in ("auto_", "auto_x", "auto_-1", "auto_inf", "0.2", 0.0, -1.0, 2000.0):
+        with pytest.raises(ConfigError, match="'ent_coef' must be a weight of entropy; got"):
+            SAC(ent_coef=bad)
 
 
 def test_targets_by_hand():
@@ -147,8 +173,8 @@ def test_a_joint_action_has_one_temperature(sizes):
     """Also if the first head has one option only, and so no entropy to tune it by."""
     spec = ActionSpec.of(**{f"h{i}": Choice(n) for i, n in enumerate(sizes)})
     learner = make_learner(
-        "sac", "joint", spec, obs=3, hidden=(8,), lr=0.1, target_entropy=0.0, batch_size=4,
-        per_head_temperature=True,
+        "sac", "joint", spec, obs=3, net_arch=(8,), learning_rate=0.1, target_entropy=0.0,
+        batch_size=4, per_head_temperature=True,
     )  # fmt: skip
     obs, action, zeros = torch.zeros(2, 4, 3), torch.zeros(2, 4, len(sizes)), torch.zeros(2, 4)
     learner.update(ReplayBatch(obs, action, zeros, obs, zeros, None, None))

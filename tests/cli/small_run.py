@@ -2,8 +2,10 @@
 
 from headwise.cli import main
 
-SMALL = "--hidden 16 --rollout 32 --minibatch 16 --num-envs 2 --no-progress --device cpu"
-SHOOT = "--env headwise/HybridShoot-v0 --view hybrid --factorization vdn --seeds 2 --steps 64"
+SMALL = "--net-arch 16 --n-steps 16 --batch-size 16 --num-envs 2 --no-progress --device cpu"
+SHOOT = (
+    "--env headwise/HybridShoot-v0 --view hybrid --factorization vdn --seeds 2 --total-timesteps 64"
+)
 
 
 def train(folder, *words):

@@ -97,7 +97,7 @@ def test_play_records_mp4(run, tmp_path):
 @pytest.mark.parametrize("frames", [1, 5, 10_000])
 def test_play_ends_where_the_video_does(frames, tmp_path, capsys):
     """With the returns of what was played: 3 episodes of CartPole, or less."""
-    words = "--env CartPole-v1 --steps 8 --seeds 1 --num-envs 2 --hidden 8 --device cpu"
+    words = "--env CartPole-v1 --total-timesteps 8 --seeds 1 --num-envs 2 --net-arch 8 --device cpu"
     folder, video = str(tmp_path / "x"), str(tmp_path / "x.gif")
     assert main(["train", *words.split(), "--no-progress", "--out", folder]) == 0
     capsys.readouterr()
@@ -158,9 +158,8 @@ def test_play_of_all_kinds_of_environments(words, status, message, tmp_path, cap
     blind = gym.envs.registration.EnvSpec("Blind-v0", entry_point=Blind)
     monkeypatch.setitem(gym.registry, "Blind-v0", blind)
     folder, video = str(tmp_path / "x"), str(tmp_path / "x.gif")
-    settings = (
-        f"--steps 8 --seeds 1 --num-envs 2 --hidden 8 --device cpu --no-progress --env {words}"
-    )
+    settings = "--total-timesteps 8 --seeds 1 --num-envs 2 --net-arch 8 --device cpu --no-progress"
+    settings += f" --env {words}"
     assert main(["train", *settings.split(), "--out", folder]) == 0
     played = main(["play", folder, "--record", video, "--episodes", "1", "--max-frames", "3"])
     assert played == status
@@ -224,8 +223,8 @@ def test_bench_measures_environments_and_training(capsys, monkeypatch):
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
 def test_training_is_measured_with_its_updates(algo):
-    settings = {"ppo": {"rollout": 32}, "dqn": {"warmup": 32, "batch_size": 8}}[algo]
-    rate = bench.training_rate(algo, "HybridShoot", 2, 0.001, hidden=(8,), **settings)
+    settings = {"ppo": {"n_steps": 16}, "dqn": {"learning_starts": 32, "batch_size": 8}}[algo]
+    rate = bench.training_rate(algo, "HybridShoot", 2, 0.001, net_arch=(8,), **settings)
     assert 0 < rate < 1e7
 
 
@@ -235,7 +234,7 @@ def test_training_is_measured_with_its_updates(algo):
         (["tarin"], "Did you mean 'train'"),
         (["train", "--algo", "pop"], "Did you mean 'ppo'"),
         (["train", "--env", "Platformm", "--no-progress"], "Did you mean"),
-        (["train", "--lr", "-1"], "lr"),
+        (["train", "--learning-rate", "-1"], "learning_rate"),
         (["train", "--resume", "nowhere"], "there is no run here"),
         (["eval", "nowhere"], "there is no run here"),
         (["play", "nowhere", "--record", "x.avi"], ".gif or .mp4"),
@@ -243,8 +242,8 @@ def test_training_is_measured_with_its_updates(algo):
         (["train", "CartPole-v1"], "An environment is --env CartPole-v1"),
         (["train", "--env", "MyRobot-v0"], "or MODULE:ID of yours"),
         (["train", "--env", "nowhere:MyRobot-v0"], "cannot import the module of 'nowhere:MyRobot"),
-        (["train", "--steps", "0"], "steps must be a count; got 0"),
-        (["train", "--steps", "1e99"], "steps is out of range"),
+        (["train", "--total-timesteps", "0"], "steps must be a count; got 0"),
+        (["train", "--total-timesteps", "1e99"], "steps is out of range"),
         (["train", "--algo", "a2c"], "a2c is not offered; 'ppo' is the nearest"),
         (["train", "--env", "./desk.py:Desk-v0"], "Write desk:Desk-v0"),
         (["eval", "nowhere", "--env", "broken:X-v0"], "there is no run here"),

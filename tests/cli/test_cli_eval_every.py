@@ -25,12 +25,12 @@ def test_it_is_logged_and_the_best_agent_is_kept(tmp_path, capsys):
     assert len(json.loads(capsys.readouterr().out)["returns"]) == 2
     # A run that is resumed may be measured as well, or no more.
     more = ["--eval-every", "32", "--eval-episodes", "1", "--no-progress"]
-    assert main(["train", "--resume", str(folder), "--steps", "96", *more]) == 0
+    assert main(["train", "--resume", str(folder), "--total-timesteps", "96", *more]) == 0
     assert evaluated(folder)[-1] == (96, "1")
 
 
 def test_it_stops_on_an_evaluation(tmp_path, capsys):
-    words = ["--steps", "400", "--stop-at", "-1000", "--stop-on", "eval"]
+    words = ["--total-timesteps", "400", "--stop-at", "-1000", "--stop-on", "eval"]
     assert train(tmp_path / "a", *words, "--eval-every", "32", "--eval-episodes", "1") == 0
     assert hw.Agent.load(tmp_path / "a" / "checkpoint.zip").steps == 32
     assert train(tmp_path / "b", *words) == 2

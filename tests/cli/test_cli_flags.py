@@ -23,9 +23,9 @@ def help_of(capsys, *words):
 
 def test_the_help_of_train_shows_the_settings_of_what_is_trained(capsys):
     text = help_of(capsys, "train", "--algo", "sac", "--factorization", "qplex")
-    for flag in ("--target-entropy", "--mixer-width", "--seeds", "--steps"):
+    for flag in ("--target-entropy", "--mixer-width", "--seeds", "--total-timesteps"):
         assert flag in text
-    assert "--clip" not in text  # that is ppo's
+    assert "--clip-range" not in text  # that is ppo's
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "study run", "train --algo sac"])
@@ -39,16 +39,16 @@ def test_a_short_word_for_help(command, capsys):
 
 
 def test_flags_are_the_settings_of_the_dataclasses():
-    words = "--algo=dqn --factorization ar --lr 0.01 --double-q --order b a --bins aim 5"
+    words = "--algo=dqn --factorization ar --learning-rate 0.01 --double-q --order b a --bins aim 5"
     given = parse(words.split())
     assert given.run.algo == "dqn"
-    assert given.algorithm == hw.DQN(lr=0.01, double_q=True, bins={"aim": 5})
+    assert given.algorithm == hw.DQN(learning_rate=0.01, double_q=True, bins={"aim": 5})
     assert given.factorization == hw.AR(order=("b", "a"))
-    given = parse(["--lr", "0.1", "0.2", "--seeds", "4", "9"])
-    assert given.algorithm == hw.PPO(lr=(0.1, 0.2))
+    given = parse(["--learning-rate", "0.1", "0.2", "--seeds", "4", "9"])
+    assert given.algorithm == hw.PPO(learning_rate=(0.1, 0.2))
     assert given.factorization == hw.Shared()
     assert given.run.seeds == (4, 9)
-    assert given.given == {"lr", "seeds"}
+    assert given.given == {"learning_rate", "seeds"}
 
 
 def test_settings_of_the_environment_are_name_value():
@@ -80,8 +80,8 @@ def test_what_is_not_said_is_as_in_python():
     python, flags = inspect.signature(hw.Agent.__init__).parameters, parse([])
     said = {**vars(flags.environment), **vars(flags.machine), **vars(flags.run)}
     said["seeds"] = len(seeds_of(flags.run))
-    same = ["seeds", "device", "factorization", "num_envs", "view", "normalise_obs"]
-    for name in (*same, "normalise_reward"):
+    same = ["seeds", "device", "factorization", "num_envs", "view", "normalize_obs"]
+    for name in (*same, "normalize_reward"):
         assert said[name] == python[name].default, name
 
 
@@ -91,11 +91,11 @@ def test_a_gpu_is_pointed_to_and_not_taken(capsys, monkeypatch, tmp_path):
         "train",
         "--env",
         "HybridShoot",
-        "--steps",
+        "--total-timesteps",
         "8",
         "--num-envs",
         "2",
-        "--hidden",
+        "--net-arch",
         "8",
         "--no-progress",
         "--out",
@@ -122,9 +122,18 @@ def test_other_seeds_are_refused(words, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--learning-rate 0.1", "got --learning-rate. Did you mean 'lr', which Stable-Baselines3"),
-        ("--algo dqn --buffer_size 9", "Did you mean 'replay'"),
-        ("--total-timesteps=100", "Did you mean 'steps'"),
+        ("--n-envs 4", "got --n-envs. Did you mean 'num_envs', which Stable-Baselines3"),
+        ("--q-lr 0.1", "Did you mean 'learning_rate', which CleanRL"),
+        ("--lr 0.1", "got --lr. Write 'learning_rate', which is what lr is called now"),
+        ("--algo dqn --replay 9", "Write 'buffer_size'"),
+        (
+            "--algo sac --first-temperature 0.2",
+            "Write 'ent_coef'.*To begin at 0.2 it is 'auto_0.2'",
+        ),
+        ("--rollout 4096", "Write 'n_steps'.*rollout=4096 of 16 environments is n_steps=256"),
+        ("--no-normalise-obs", "Write 'normalize_obs'"),
+        ("--products bf16", "Write 'matmul_precision'"),
+        ("--steps=100", "Write 'total_timesteps'"),
         ("--seed 3", "Did you mean 'first_seed'.*With --seeds 1 it is trained alone"),
         ("--tau 0.1", "It is a setting of --algo dqn and of --algo sac"),
         ("--mixer-width 3", "It is a setting of --factorization qplex"),
@@ -137,10 +146,10 @@ def test_flags_of_others_are_answered_with_ours(words, message):
 
 def test_a_flag_that_nobody_has_is_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
-        main(["train", "--stepps", "3"])
+        main(["train", "--total-timestep-s", "3"])
     said = capsys.readouterr().err
-    assert "--stepps" in said
-    assert "--steps" in said
+    assert "--total-timestep-s" in said
+    assert "--total-timesteps" in said
 
 
 def test_the_help_of_train_is_in_groups_and_begins_with_a_command(capsys):
@@ -192,30 +201,40 @@ def test_help_of_small_commands_waits_for_no_torch():
 
 
 def test_whole_numbers_may_be_written_with_an_exponent():
-    words = "--steps 1e4 --num-envs=2E1 --seeds 1e0 2 --lr 1e-3 2 --bins aim 5"
+    words = "--total-timesteps 1e4 --num-envs=2E1 --seeds 1e0 2 --learning-rate 1e-3 2 --bins aim 5"
     given = parse(words.split())
-    assert (given.run.steps, given.environment.num_envs, given.run.seeds) == (10_000, 20, (1, 2))
-    assert given.algorithm == hw.PPO(lr=(1e-3, 2.0), bins={"aim": 5})
+    assert (given.run.total_timesteps, given.environment.num_envs, given.run.seeds) == (
+        10_000,
+        20,
+        (1, 2),
+    )
+    assert given.algorithm == hw.PPO(learning_rate=(1e-3, 2.0), bins={"aim": 5})
 
 
 def test_schedules_are_words():
-    given = parse(["--lr", "linear_3e-4", "--clip", "linear", "--seeds", "2"])
+    given = parse(["--learning-rate", "linear_3e-4", "--clip-range", "linear", "--seeds", "2"])
     assert given.algorithm == hw.PPO(lr="linear_3e-4", clip="linear_0.2")
-    both = parse(["--algo", "sac", "--lr", "lin_1e-3", "5e-4", "--seeds", "2"])
+    both = parse(["--algo", "sac", "--learning-rate", "lin_1e-3", "5e-4", "--seeds", "2"])
     assert both.algorithm == hw.SAC(lr=("linear_1e-3", 5e-4))
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--steps 1.5", r"--steps cannot be this; got 1\.5; allowed: a whole number, .* 1e4"),
-        ("--steps=many", "--steps cannot be this; got many"),
+        (
+            "--total-timesteps 1.5",
+            r"--total-timesteps cannot be this; got 1\.5; allowed: a whole number, .* 1e4",
+        ),
+        ("--total-timesteps=many", "--total-timesteps cannot be this; got many"),
         ("--seeds 1 x", "--seeds cannot be this; got x"),
         ("--gamma fast", r"--gamma cannot be this; got fast; allowed: a number\."),
         ("--gamma 0.1 fast", "--gamma cannot be this; got fast"),
-        ("--lr fast", "'lr' must be a number or a schedule, .* got fast; allowed: 3e-4, 'linear'"),
-        ("--lr 0.1 fast", "'lr' must be a number or a schedule, .* got fast"),
-        ("--lr nan", "'lr' is out of range; got nan"),
+        (
+            "--learning-rate fast",
+            "'learning_rate' must be a number or a schedule, .* got fast; allowed: 3e-4, 'linear'",
+        ),
+        ("--learning-rate 0.1 fast", "'learning_rate' must be a number or a schedule, .* got fast"),
+        ("--learning-rate nan", "'learning_rate' is out of range; got nan"),
         ("--checkpoint-every inf", "--checkpoint-every cannot be this; got inf"),
     ],
 )
@@ -236,10 +255,10 @@ def test_a_word_after_a_number_is_no_number():
 
 
 def test_words_by_flag():
-    words = "here --lr 1 2 --no-progress --out=x --seeds -1"
+    words = "here --learning-rate 1 2 --no-progress --out=x --seeds -1"
     assert words_by_flag(words.split()) == {
         "": ["here"],
-        "lr": ["--lr", "1", "2"],
+        "learning_rate": ["--learning-rate", "1", "2"],
         "progress": ["--no-progress"],
         "out": ["--out=x"],
         "seeds": ["--seeds", "-1"],
@@ -273,15 +292,15 @@ def test_help_flows_over_the_lines_of_the_source(capsys):
     ("words", "value"),
     [
         ("", False),
-        ("--normalise-obs", True),
-        ("--no-normalise-obs", False),
-        ("--normalise-obs True", True),
-        ("--normalise-obs False", False),
-        ("--normalise-obs=False", False),
-        ("--normalise-obs auto --steps 10", "auto"),
-        ("--normalise-obs --steps 10", True),
+        ("--normalize-obs", True),
+        ("--no-normalize-obs", False),
+        ("--normalize-obs True", True),
+        ("--normalize-obs False", False),
+        ("--normalize-obs=False", False),
+        ("--normalize-obs auto --total-timesteps 10", "auto"),
+        ("--normalize-obs --total-timesteps 10", True),
     ],
 )
 def test_a_switch_that_takes_a_word_as_well(words, value):
-    found = parse(words.split()).environment.normalise_obs
+    found = parse(words.split()).environment.normalize_obs
     assert (type(found), found) == (type(value), value)

@@ -59,8 +59,8 @@ def team(seeds, num_slots, **settings):
 
 study = Study.grid(
     "my_study", environments=["MyRobot-v0", "MyTeam"], algorithms=["ppo"],
-    factorizations=["shared"], steps=40, seeds=1,
-    num_envs=2, settings={"hidden": [8], "rollout": 40},
+    factorizations=["shared"], total_timesteps=40, seeds=1,
+    num_envs=2, settings={"net_arch": [8], "n_steps": 20},
 )
 """
 )
@@ -83,7 +83,9 @@ def forget():
 
 @pytest.fixture
 def run(here):
-    words = f"--seeds 2 --steps 64 --out robot --env {ENV} --env-settings length=5 {SMALL}"
+    words = (
+        f"--seeds 2 --total-timesteps 64 --out robot --env {ENV} --env-settings length=5 {SMALL}"
+    )
     assert main(["train", *words.split()]) == 0
     forget()
     return "robot"
@@ -92,12 +94,14 @@ def run(here):
 COMMANDS = [
     ["eval", "robot", "--episodes", "2"],
     ["play", "robot", "--record", "x.gif", "--episodes", "2", "--no-deterministic"],
-    ["train", "--resume", "robot", "--steps", "128", "--no-progress", "--device", "cpu"],
+    ["train", "--resume", "robot", "--total-timesteps", "128", "--no-progress", "--device", "cpu"],
 ]
 
 
 def test_the_run_says_how_it_is_measured(here, capsys):
-    assert main(["train", "--seeds", "1", "--steps", "8", "--out", "x", "--env", ENV]) == 0
+    assert (
+        main(["train", "--seeds", "1", "--total-timesteps", "8", "--out", "x", "--env", ENV]) == 0
+    )
     assert f"headwise eval x --env {ENV}\n" in capsys.readouterr().out
 
 
@@ -136,7 +140,7 @@ def test_a_checkpoint_without_an_id_wants_one(here, capsys):
     sys.path.insert(0, str(here))
     import my_robot
 
-    hw.Agent("ppo", my_robot.Robot, num_envs=2, hidden=(8,)).save("x.zip")
+    hw.Agent("ppo", my_robot.Robot, num_envs=2, net_arch=(8,)).save("x.zip")
     assert main(["eval", "x.zip"]) == 2
     assert "headwise eval x.zip --env MODULE:ID" in capsys.readouterr().err
     assert main(["eval", "x.zip", "--env", ENV, "--episodes", "2"]) == 0

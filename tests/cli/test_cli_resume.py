@@ -29,26 +29,41 @@ def resume(folder, *words):
 
 
 def test_steps_are_how_many_there_are_to_be_in_all(run, capsys):
-    assert resume(run, "--steps", "128") == 0
+    assert resume(run, "--total-timesteps", "128") == 0
     assert steps_in(run) == 128
-    assert resume(run, "--steps", "128") == 2
-    assert "more than 128: --steps says how many" in capsys.readouterr().err
+    assert resume(run, "--total-timesteps", "128") == 2
+    assert "more than 128: --total-timesteps says how many" in capsys.readouterr().err
 
 
 def test_a_finished_run_says_how_to_train_longer(run, capsys):
     capsys.readouterr()
     assert resume(run) == 0
     said = capsys.readouterr().out
-    longer = shlex.join(["headwise", "train", "--resume", str(run), *QUIET, "--steps", "128"])
+    longer = shlex.join(
+        ["headwise", "train", "--resume", str(run), *QUIET, "--total-timesteps", "128"]
+    )
     assert f"Nothing was left to do. To train longer: {longer}\n" in said
     assert steps_in(run) == 64
 
 
 def test_what_a_run_keeps_is_refused_and_named(run, tmp_path, capsys):
     other = tmp_path / "other"
-    assert resume(run, "--lr", "0.5", "--out", str(other), "--seeds", "3", "--steps", "128") == 2
+    assert (
+        resume(
+            run,
+            "--learning-rate",
+            "0.5",
+            "--out",
+            str(other),
+            "--seeds",
+            "3",
+            "--total-timesteps",
+            "128",
+        )
+        == 2
+    )
     said = capsys.readouterr().err
-    assert "got --lr, --out, --seeds; allowed: --steps" in said
+    assert "got --learning-rate, --out, --seeds; allowed: --total-timesteps" in said
     assert not other.exists()
     assert steps_in(run) == 64
 
@@ -56,15 +71,15 @@ def test_what_a_run_keeps_is_refused_and_named(run, tmp_path, capsys):
 def test_a_checkpoint_of_another_name_goes_on_in_its_own_file(run):
     copy = run / "robot.zip"
     (run / "checkpoint.zip").rename(copy)
-    assert main(["train", "--resume", str(copy), "--steps", "96", *QUIET]) == 0
+    assert main(["train", "--resume", str(copy), "--total-timesteps", "96", *QUIET]) == 0
     assert hw.Agent.load(copy).steps == 96
     assert not (run / "checkpoint.zip").exists()
 
 
 def test_a_checkpoint_without_a_length_needs_one(tmp_path, capsys):
-    hw.Agent("ppo", "HybridShoot", num_envs=2, hidden=(8,)).save(tmp_path / "x.zip")
+    hw.Agent("ppo", "HybridShoot", num_envs=2, net_arch=(8,)).save(tmp_path / "x.zip")
     assert resume(tmp_path / "x.zip") == 2
-    assert "--steps 100000" in capsys.readouterr().err
+    assert "--total-timesteps 100000" in capsys.readouterr().err
 
 
 # --- Ctrl-C ---------------------------------------------------------------------------------------
@@ -85,7 +100,7 @@ def pressed(times):
     return Pressed
 
 
-STOP = "--steps 4000 --stop-at 1 --rollout 500 --epochs 1"
+STOP = "--total-timesteps 4000 --stop-at 1 --n-steps 250 --n-epochs 1"
 
 
 def test_control_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, capsys):
@@ -123,15 +138,18 @@ def test_control_c_before_anything_is_saved(tmp_path, monkeypatch, capsys):
 
 def test_the_hint_of_a_longer_run_repeats_its_length(run, monkeypatch, capsys):
     monkeypatch.setattr("headwise.cli.train.StopOnReturn", pressed(1))
-    assert resume(run, "--steps", "4000", "--stop-at", "1") == 130
-    assert f"--resume {shlex.quote(str(run))} --steps 4000 --stop-at 1" in capsys.readouterr().err
+    assert resume(run, "--total-timesteps", "4000", "--stop-at", "1") == 130
+    assert (
+        f"--resume {shlex.quote(str(run))} --total-timesteps 4000 --stop-at 1"
+        in capsys.readouterr().err
+    )
     assert 64 < steps_in(run) < 4000
 
 
 def test_a_longer_run_that_was_killed_goes_on_to_its_length(run, monkeypatch):
     """Also if nobody repeats it: the checkpoint knows what it was to become."""
     monkeypatch.setattr("headwise.cli.train.StopOnReturn", pressed(1))
-    assert resume(run, "--steps", "4000", "--stop-at", "1") == 130
+    assert resume(run, "--total-timesteps", "4000", "--stop-at", "1") == 130
     monkeypatch.undo()
     assert resume(run) == 0
     assert steps_in(run) == 4000

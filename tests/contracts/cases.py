@@ -98,7 +98,7 @@ class Model:
         self.layout = Layout(self.spec, joint=self.kind.is_joint)
         self.plan = Blueprint(
             layout=self.layout, members=len(seeds), features=OBS, rows=rows,
-            device=self.layout.device, hidden=(16, 16), branch_width=8, policy_gain=1.0,
+            device=self.layout.device, net_arch=(16, 16), branch_width=8, policy_gain=1.0,
         )  # fmt: skip
         self.plan = replace(self.plan, **settings)
         self.made = getattr(self.kind, self.needs)(self.plan)

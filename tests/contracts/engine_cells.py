@@ -40,6 +40,7 @@ from headwise.factorizations import factorizations
 from headwise.heads.layout import Layout
 from headwise.population import Keys
 from headwise.spaces import Condition, ObsSpec
+from headwise.upgrade import upgrade_settings
 
 FOLDER = Path(__file__).parents[1] / "goldens"
 SEEDS = (3, 0, 11)
@@ -70,11 +71,11 @@ SPECS = {
 
 SMALL = {
     "ppo": {
-        "rollout": SLOTS * STEPS, "minibatch": 28, "epochs": 2, "branch_width": 4,
+        "n_steps": STEPS, "batch_size": 28, "n_epochs": 2, "branch_width": 4,
         "policy_gain": 0.5,
     },
-    "dqn": {"replay": 200, "batch_size": ROWS, "warmup": 20, "branch_width": 4},
-    "sac": {"replay": 200, "batch_size": ROWS, "warmup": 20, "branch_width": 4},
+    "dqn": {"buffer_size": 200, "batch_size": ROWS, "learning_starts": 20, "branch_width": 4},
+    "sac": {"buffer_size": 200, "batch_size": ROWS, "learning_starts": 20, "branch_width": 4},
 }  # fmt: skip
 SMALL_FACTORIZATION = {"qplex": {"mixer_width": 6}}
 
@@ -126,9 +127,10 @@ def task_of(cell, seeds=SEEDS):
 
 
 def config_of(cell):
-    """The settings of a cell's algorithm."""
-    small = {"hidden": (10, 6), "lr": 2e-3} | SMALL[cell.algorithm]
-    return algorithms.get(cell.algorithm)(**small | _tuples(cell.settings))
+    """The settings of a cell's algorithm; the files name them as they were named then."""
+    small = {"net_arch": (10, 6), "learning_rate": 2e-3} | SMALL[cell.algorithm]
+    own = upgrade_settings(cell.algorithm, _tuples(cell.settings), SLOTS)
+    return algorithms.get(cell.algorithm)(**small | own)
 
 
 def _tuples(settings):

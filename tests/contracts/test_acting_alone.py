@@ -61,7 +61,7 @@ def test_acting_alone_leaves_learning_as_it_is():
     assert torch.equal(*learned)
 
 
-def test_observations_are_normalised_by_the_own_past_of_whoever_acts():
+def test_observations_are_normalized_by_the_own_past_of_whoever_acts():
     from headwise.algorithms import algorithms
     from headwise.envs.native.vec_env import NativeVecEnv
     from headwise.factorizations import factorizations
@@ -71,10 +71,10 @@ def test_observations_are_normalised_by_the_own_past_of_whoever_acts():
     env = NativeVecEnv("HybridShoot", SEEDS, 4, view="hybrid")
     plan = RunConfig.of(
         algorithms.get("ppo").small(), factorization=factorizations.get("shared").small(),
-        total_timesteps=STEPS, normalise_obs=True,
+        total_timesteps=STEPS, normalize_obs=True,
     )  # fmt: skip
     loop = make_loop(env, plan, SEEDS)
     loop.run(STEPS)
-    means = loop.normaliser.obs_mean
+    means = loop.normalizer.obs_mean
     assert not torch.equal(means[0], means[1])
     check(loop)

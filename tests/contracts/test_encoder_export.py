@@ -35,8 +35,8 @@ def deployed(kind, algorithm):
         def reward(self, action):
             return float(action["push"]) * (0.5 - int(action["row"]))
 
-    settings = {"hidden": (16,), "num_envs": 4, "lr": 3e-3, "seeds": 2}
-    learn = {"rollout": 32, "minibatch": 16} if algorithm == "ppo" else {"warmup": 16}
+    settings = {"net_arch": (16,), "num_envs": 4, "learning_rate": 3e-3, "seeds": 2}
+    learn = {"n_steps": 8, "batch_size": 16} if algorithm == "ppo" else {"learning_starts": 16}
     agent = hw.Agent(algorithm, Hybrid, **settings, **learn, **network)
     agent.learn(128, progress=False)
     env = Hybrid()

@@ -9,9 +9,14 @@ import headwise as hw
 from headwise.nets.encoders import CNN, Entities
 
 SETTINGS = {  # every step is a task of its own, so nothing later counts
-    "ppo": {"rollout": 256, "minibatch": 64},
-    "dqn": {"warmup": 200, "batch_size": 64, "epsilon_share": 0.5, "epsilon": 0.0},
-    "sac": {"warmup": 200, "batch_size": 64, "target_entropy": 0.05},
+    "ppo": {"n_steps": 32, "batch_size": 64},
+    "dqn": {
+        "learning_starts": 200,
+        "batch_size": 64,
+        "exploration_fraction": 0.5,
+        "exploration_final_eps": 0.0,
+    },
+    "sac": {"learning_starts": 200, "batch_size": 64, "target_entropy": 0.05},
 }
 PROBES = {
     "picture": (Corner, {"encoder": CNN(layers=((8, 3, 2),), width=32)}),
@@ -26,7 +31,7 @@ LEAST = {"picture": 0.97, "set": 0.9}
 @pytest.mark.parametrize("algorithm", SETTINGS)
 def test_what_must_be_seen_is_learned(algorithm, probe):
     env, network = PROBES[probe]
-    settings = {"lr": 3e-3, "gamma": 0.0, "hidden": (32,), "num_envs": 8}
+    settings = {"learning_rate": 3e-3, "gamma": 0.0, "net_arch": (32,), "num_envs": 8}
     if algorithm != "ppo":
         settings["updates_per_step"] = 0.5
     agent = hw.Agent(algorithm, env, seeds=2, **settings | SETTINGS[algorithm] | network)

@@ -72,7 +72,7 @@ def test_state_goes_into_a_fresh_learner(algorithm, factorization, view):
 
 @pytest.mark.parametrize("algorithm", algorithms.names())
 def test_per_member_settings_equal_separate_runs(algorithm):
-    values = {"lr": (1e-3, 3e-3), "gamma": (0.9, 0.99)}
+    values = {"learning_rate": (1e-3, 3e-3), "gamma": (0.9, 0.99)}
     both = loop_for(algorithm, "shared", "hybrid", (0, 1), **values)
     both.run(STEPS)
     for member in (0, 1):
@@ -91,10 +91,10 @@ def test_settings_that_make_no_sense_are_refused(algorithm):
         for bad in (float("nan"), float("inf"), -1.0, (0.1, float("nan"))):
             with pytest.raises(ConfigError, match=f"'{name}' is out of range"):
                 kind(**{name: bad})
-    with pytest.raises(ConfigError, match="'hidden' must have a layer"):
-        kind(hidden=())
+    with pytest.raises(ConfigError, match="'net_arch' must have a layer"):
+        kind(net_arch=())
     with pytest.raises(ConfigError, match="one for each member; got 3 numbers"):
-        loop_for(algorithm, "shared", "hybrid", (0, 1), lr=(0.1, 0.1, 0.1))
+        loop_for(algorithm, "shared", "hybrid", (0, 1), learning_rate=(0.1, 0.1, 0.1))
 
 
 @pytest.mark.parametrize(

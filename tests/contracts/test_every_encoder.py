@@ -53,10 +53,10 @@ def agent_for(algorithm, kind, factorization, seeds, **more):
     if factorization == "independent":
         more["shared_encoder"] = True
     if algorithm == "ppo":
-        more = {"rollout": 32, "minibatch": 16, "epochs": 2} | more
+        more = {"n_steps": 8, "batch_size": 16, "n_epochs": 2} | more
     else:
-        more = {"replay": 200, "batch_size": 16, "warmup": 16} | more
-    small = {"hidden": (16,), "num_envs": 4, "lr": 1e-3}
+        more = {"buffer_size": 200, "batch_size": 16, "learning_starts": 16} | more
+    small = {"net_arch": (16,), "num_envs": 4, "learning_rate": 1e-3}
     return hw.Agent(
         algorithm, env, factorization=factorization, seeds=seeds, **small | network | more
     )

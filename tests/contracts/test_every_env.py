@@ -338,7 +338,7 @@ def test_calls_out_of_order_are_refused(name, settings):
     with pytest.raises(EnvError, match="there is no slot -1"):
         env.set_state(-1, {})
     with pytest.raises(EnvError, match="unknown part of the state"):
-        env.set_state(0, {"colour": [1]})
+        env.set_state(0, {"color": [1]})
 
 
 @every_case

@@ -257,7 +257,7 @@ def test_two_critics_branch():
 
 
 @pytest.mark.parametrize(("name", "spec"), BRANCHING)
-def test_policy_centred_advantages_have_mean_zero(name, spec):
+def test_policy_centered_advantages_have_mean_zero(name, spec):
     model, obs = CriticModel(name, spec), observations()
     taken, table = model.taken(), model.made.table
     model.made.predict(model.see(obs), taken)

@@ -11,7 +11,7 @@ from headwise.envs.foreign import foreign_env
 from headwise.envs.seeds import slot_seeds
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting")
-SMALL = {"rollout": 64, "minibatch": 32, "epochs": 1, "hidden": (8,)}
+SMALL = {"n_steps": 16, "batch_size": 32, "n_epochs": 1, "net_arch": (8,)}
 
 
 def pool(name="CartPole-v1", num_envs=3, **settings):
@@ -83,7 +83,9 @@ def test_an_agent_learns_in_a_pool(seeds):
 
 
 def test_a_pool_that_was_made_is_shared_by_members():
-    agent = hw.Agent("dqn", pool(num_envs=4), seeds=2, warmup=16, batch_size=16, hidden=(8,))
+    agent = hw.Agent(
+        "dqn", pool(num_envs=4), seeds=2, learning_starts=16, batch_size=16, net_arch=(8,)
+    )
     agent.learn(64, progress=False)
     assert (agent.config.num_envs, agent.steps) == (2, 64)
 

@@ -308,7 +308,7 @@ def test_nested_spaces_of_a_vector_environment_are_the_same():
             np.testing.assert_array_equal(array, b.arrays()[name], err_msg=name)
 
 
-class Parameterised(Counter):
+class Parameterized(Counter):
     action_space = OneOf((Box(0, 1, (1,)), Discrete(3)))
 
     def step(self, action):
@@ -333,8 +333,8 @@ def test_lone_numbers_come_in_the_type_that_the_space_samples(vectorization):
     env.close()
 
 
-def test_parameterised_actions():
-    env = foreign_env(Parameterised, [1], 2)
+def test_parameterized_actions():
+    env = foreign_env(Parameterized, [1], 2)
     env.reset()
     step = env.step(np.array([[[0, 0.5, 0], [1, 0.0, 2]]], dtype=np.float32))
     np.testing.assert_array_equal(step.reward, [[0, 1]])

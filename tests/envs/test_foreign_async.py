@@ -143,13 +143,13 @@ class FallsOnce(Counter):
 
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
 def test_training_and_evaluation_go_on(algorithm, tmp_path):
-    settings = {"ppo": {"rollout": 8}, "dqn": {"warmup": 8, "batch_size": 8}}[algorithm]
+    settings = {"ppo": {"n_steps": 4}, "dqn": {"learning_starts": 8, "batch_size": 8}}[algorithm]
     make = functools.partial(FallsOnce, tmp_path / "fell")
     agent = hw.Agent(
         algorithm,
         make,
         num_envs=2,
-        hidden=(8,),
+        net_arch=(8,),
         env_settings={"vectorization": "async"},
         **settings,
     )  # fmt: skip

@@ -13,14 +13,14 @@ from headwise.training.build import make_loop
 from headwise.training.config import RunConfig
 
 SETTINGS = {
-    "ppo": {"rollout": 32, "minibatch": 16, "epochs": 2},
-    "dqn": {"warmup": 16, "batch_size": 16, "bins": 3, "epsilon": 0.5},
-    "sac": {"warmup": 16, "batch_size": 16},
+    "ppo": {"n_steps": 8, "batch_size": 16, "n_epochs": 2},
+    "dqn": {"learning_starts": 16, "batch_size": 16, "bins": 3, "exploration_final_eps": 0.5},
+    "sac": {"learning_starts": 16, "batch_size": 16},
 }
 
 
 def loop_for(env, algorithm, factorization="shared", **settings):
-    settings = {"hidden": (16,), "lr": 0.01, **SETTINGS[algorithm], **settings}
+    settings = {"net_arch": (16,), "learning_rate": 0.01, **SETTINGS[algorithm], **settings}
     config = RunConfig.of(algorithm, factorization=factorization, total_timesteps=200, **settings)
     return make_loop(env, config, range(env.num_members))
 
@@ -40,7 +40,7 @@ def test_nothing_illegal_is_ever_chosen(algorithm, factorization, space):
     """The environment raises at an illegal option: exploring, learning, and at its best."""
     make = functools.partial(Masked, "flat", "info", space, length=2, spread=3)
     env = foreign_env(make, [1, 2], 2)
-    loop = loop_for(env, algorithm, factorization, normalise_obs=True)
+    loop = loop_for(env, algorithm, factorization, normalize_obs=True)
     loop.run(72)
     assert loop.updates >= 2
     assert loop.algorithm.alive.all()
@@ -91,7 +91,7 @@ def test_masks_that_come_late_and_vanish_are_heeded(algorithm):
 @pytest.mark.parametrize("make", [Nested, Relay])
 def test_nested_spaces_and_teams_train(make, algorithm):
     loop = loop_for(
-        foreign_env(make, [1, 2], 2), algorithm, normalise_obs=True, normalise_reward=True
+        foreign_env(make, [1, 2], 2), algorithm, normalize_obs=True, normalize_reward=True
     )
     loop.run(72)
     assert loop.updates >= 2

@@ -51,7 +51,7 @@ def test_check_env_has_nothing_to_say(name, view, mode):
         assert words in str(warning.message)
 
 
-def test_check_env_of_a_parameterised_action():
+def test_check_env_of_a_parameterized_action():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(make("Platform", action_form="oneof").unwrapped, skip_render_check=True)
@@ -245,7 +245,7 @@ def test_a_state_read_back_goes_on_alike(name):
             twin.reset()
 
 
-# --- parameterised actions ---
+# --- parameterized actions ---
 
 
 def test_one_of_is_the_hybrid_action_with_one_number():

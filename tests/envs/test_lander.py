@@ -180,7 +180,7 @@ def test_envpool_plays_the_same_episodes_in_every_autoreset_mode():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_seed_is_honoured(backend):
+def test_the_seed_is_honored(backend):
     def start(seed):
         envs = LanderVectorEnv(3, backend=backend)
         return envs.reset(seed=seed)[0]

@@ -66,7 +66,7 @@ def test_a_member_alone_is_the_member_in_a_population(backend):
 
 
 def test_seeds_of_slots_do_not_repeat():
-    """Neighbouring seeds and slots, the ones people use, all get seeds of their own."""
+    """Neighboring seeds and slots, the ones people use, all get seeds of their own."""
     seeds = slot_seeds(range(64), 64)
     assert len(set(seeds)) == 64 * 64
     assert min(seeds) >= 0

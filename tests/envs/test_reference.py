@@ -8,7 +8,7 @@ import pytest
 from headwise import ConfigError, _core
 from headwise.envs import reference
 from headwise.envs.make import make_vec
-from headwise.envs.reference import measure, measure_task, normalise, reference_score, tasks
+from headwise.envs.reference import measure, measure_task, normalize, reference_score, tasks
 from headwise.envs.types import StepBatch
 
 
@@ -55,11 +55,11 @@ def test_what_is_known_without_measuring():
     assert reference_score("MountainCarContinuous").best.mean < 100
 
 
-def test_normalised_scores():
+def test_normalized_scores():
     low = reference_score("headwise/HybridShoot-v0", view="discrete").random.mean
-    scores = normalise([low, 34.7, (low + 34.7) / 2], "HybridShoot", view="discrete")
+    scores = normalize([low, 34.7, (low + 34.7) / 2], "HybridShoot", view="discrete")
     np.testing.assert_allclose(scores, [0, 1, 0.5])
-    assert normalise(200.0, "Lander", view="continuous", num_threads=2) == pytest.approx(
+    assert normalize(200.0, "Lander", view="continuous", num_threads=2) == pytest.approx(
         (200 + 213.16) / (283.72 + 213.16)
     )
 
@@ -128,4 +128,4 @@ def test_the_docs_show_the_stored_scores():
         scores = reference_score(task.name, **task.settings)
         numbers = " | ".join(f"{s.mean:.5g} ± {s.error:.2g}" for s in (scores.random, scores.best))
         assert f"| {task.name} | {task.mode or '-'} | {task.view} | {numbers} |" in page
-    assert normalise(21.0, "HybridShoot", view="hybrid") == pytest.approx(0.61, abs=0.005)
+    assert normalize(21.0, "HybridShoot", view="hybrid") == pytest.approx(0.61, abs=0.005)

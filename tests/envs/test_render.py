@@ -42,13 +42,13 @@ SETTINGS = [
 ]
 
 
-def rgb(colour):
-    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
+def rgb(color):
+    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)])
 
 
-def count(frame, colour):
-    """How many pixels are of a colour of the palette, exactly."""
-    return int((frame == rgb(colour)).all(axis=-1).sum())
+def count(frame, color):
+    """How many pixels are of a color of the palette, exactly."""
+    return int((frame == rgb(color)).all(axis=-1).sum())
 
 
 @pytest.mark.parametrize(("name", "settings"), SETTINGS)
@@ -70,7 +70,7 @@ def test_a_picture_of_every_step(name, settings):
     np.testing.assert_array_equal(env.render(), frames[-1])  # looking changes nothing
 
 
-def test_the_colours_tell_the_story():
+def test_the_colors_tell_the_story():
     env = NativeEnv("HybridShoot", render_mode="rgb_array")
     env.reset(options={"targets": [[0.2, 0.2], [0.8, 0.2], [0.5, 0.8]]})
     start = env.render()

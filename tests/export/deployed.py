@@ -14,7 +14,7 @@ from headwise.export import deploy
 from headwise.factorizations import factorizations
 from headwise.population import Keys
 from headwise.spaces.bins import Binning
-from headwise.training.normalise import Normaliser
+from headwise.training.normalize import Normalizer
 
 MEMBERS, MEMBER, OBS = 3, 1, 5
 SPACES = {
@@ -27,12 +27,12 @@ SPACES = {
 
 
 class Deployed:
-    """A population with random parameters and normalisers, and one member of it, deployed."""
+    """A population with random parameters and normalizers, and one member of it, deployed."""
 
     def __init__(self, algorithm, factorization, kind, *, member=MEMBER, **settings):
         self.codec = ActionCodec(SPACES[kind])
         self.observations = ObsCodec(spaces.Box(-np.inf, np.inf, (OBS,)))
-        settings = {"hidden": (16, 16), **settings}
+        settings = {"net_arch": (16, 16), **settings}
         if algorithm == "dqn" and kind != "discrete":
             settings["bins"] = 5
         self.config = algorithms.get(algorithm)(**settings)
@@ -49,18 +49,18 @@ class Deployed:
             if name.endswith("values"):  # far from where they begin, so that actions are varied
                 state[name] = x + 0.3 * torch.randn(x.shape, generator=self.generator)
         self.learner.load_state_dict(state)
-        self.normaliser = Normaliser(MEMBERS, 1, OBS, torch.ones(MEMBERS))
+        self.normalizer = Normalizer(MEMBERS, 1, OBS, torch.ones(MEMBERS))
         seen = torch.randn(MEMBERS, 50, OBS, generator=self.generator)
         every = torch.ones(MEMBERS, 50, dtype=torch.bool)
-        self.normaliser.take(3.0 * seen + torch.arange(OBS), every)
-        self.normaliser.advance(1, None)
+        self.normalizer.take(3.0 * seen + torch.arange(OBS), every)
+        self.normalizer.advance(1, None)
         self.member = member
         self.policy = self.deploy(member)
 
     def deploy(self, member):
         return deploy(
             self.learner, self.config, self.factorization, self.spec, self.observations, self.codec,
-            normaliser=self.normaliser, member=member,
+            normalizer=self.normalizer, member=member,
         )  # fmt: skip
 
     def inputs(self, rows, *, deterministic=True, masks=False):
@@ -87,7 +87,7 @@ class Deployed:
         legal = for_all(action_mask)
         if legal is not None:
             legal = self.binning.legal(legal)
-        obs = self.normaliser.obs(for_all(observation))
+        obs = self.normalizer.obs(for_all(observation))
         unit = self.binning.to_env(self.learner.policy(obs, for_all(uniform), legal))[self.member]
         low, high, unit = self.spec.low, self.spec.high, unit.double().numpy()
         spanned = np.clip(low + 0.5 * (unit + 1.0) * (high - low), low, high)

@@ -25,7 +25,7 @@ CELLS = [
 @pytest.mark.parametrize(("algo", "kind", "rules", "deterministic"), CELLS)
 def test_what_a_file_does_is_legal(algo, kind, rules, deterministic, tmp_path):
     agent = hw.Agent(
-        algo, lambda: Desk(rules=rules), factorization=kind, constraints=rules, hidden=(16,)
+        algo, lambda: Desk(rules=rules), factorization=kind, constraints=rules, net_arch=(16,)
     )
     path = tmp_path / "desk.onnx"
     agent.best().export(path, deterministic=deterministic, masks=True)

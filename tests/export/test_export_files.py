@@ -119,12 +119,12 @@ def test_the_program_of_torch_export_does_the_same(algorithm, factorization, spa
 
 
 def test_members_and_their_settings_are_told_apart():
-    cell = Deployed("ppo", "shared", "continuous", lr=(0.1, 0.2, 0.3))
+    cell = Deployed("ppo", "shared", "continuous", learning_rate=(0.1, 0.2, 0.3))
     obs = {"observation": torch.ones(1, OBS)}
     actions = [cell.deploy(member)(obs)["action"] for member in range(3)]
     assert not torch.equal(actions[0], actions[1])
     assert not torch.equal(actions[1], actions[2])
-    assert cell.deploy(2).learner.config.lr == 0.3
+    assert cell.deploy(2).learner.config.learning_rate == 0.3
     assert torch.equal(cell.policy(obs)["action"], actions[MEMBER])
 
 

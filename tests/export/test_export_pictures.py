@@ -42,15 +42,15 @@ class Car(gym.Env):
 
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
-@pytest.mark.parametrize("normalise_obs", ["auto", True])
-def test_a_file_takes_bytes_and_acts_as_the_agent_does(algo, normalise_obs, tmp_path):
+@pytest.mark.parametrize("normalize_obs", ["auto", True])
+def test_a_file_takes_bytes_and_acts_as_the_agent_does(algo, normalize_obs, tmp_path):
     more = (
-        {"rollout": 256, "lr": 0.003}
+        {"n_steps": 64, "learning_rate": 0.003}
         if algo == "ppo"
-        else {"replay": 200, "warmup": 32, "lr": 0.01}
+        else {"buffer_size": 200, "learning_starts": 32, "learning_rate": 0.01}
     )
     agent = hw.Agent(
-        algo, Car, hidden=(16,), num_envs=4, normalise_obs=normalise_obs, **more
+        algo, Car, net_arch=(16,), num_envs=4, normalize_obs=normalize_obs, **more
     ).learn(8000, progress=False)
     agent.export(tmp_path / "policy.onnx")
     inputs = {x.name: x.type.tensor_type for x in onnx.load(tmp_path / "policy.onnx").graph.input}

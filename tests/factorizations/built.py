@@ -131,7 +131,7 @@ class Part:
         self.plan = Blueprint(
             layout=self.layout, members=self.members, features=FEATURES, rows=rows,
             device=torch.device("cpu"),
-            **({"hidden": (16, 16), "branch_width": 8, "policy_gain": 1.0} | settings),
+            **({"net_arch": (16, 16), "branch_width": 8, "policy_gain": 1.0} | settings),
         )  # fmt: skip
         self.it = getattr(made, what)(self.plan)
         self.place(seeds, scale)
@@ -203,9 +203,11 @@ class Part:
     def greedy_value(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.it.greedy_value(buffer(x), buffer(mask)).tensor[:, 0].clone()
 
-    def fit(self, x: Tensor, action: Tensor, wanted: Tensor, steps: int, lr: float) -> float:
+    def fit(
+        self, x: Tensor, action: Tensor, wanted: Tensor, steps: int, learning_rate: float
+    ) -> float:
         """Regresses predictions on what is wanted; the last error."""
-        adam = Adam(self.store, lr)
+        adam = Adam(self.store, learning_rate)
         given = buffer(x), buffer(action), None
         for _ in range(steps):
             q = self.it.predict(*given)

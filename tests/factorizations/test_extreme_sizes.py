@@ -24,8 +24,10 @@ SPECS = {
 
 
 def learner_for(algorithm, factorization, spec, seeds=(0, 1)):
-    small = {"ppo": {"rollout": 8, "minibatch": 4, "epochs": 1}}.get(algorithm, {"batch_size": 8})
-    config = algorithms.get(algorithm)(hidden=(8,), **small)
+    small = {"ppo": {"n_steps": 2, "batch_size": 4, "n_epochs": 1}}.get(
+        algorithm, {"batch_size": 8}
+    )
+    config = algorithms.get(algorithm)(net_arch=(8,), **small)
     task = Task(
         spec=spec,
         obs_spec=ObsSpec.flat(3),

@@ -20,8 +20,8 @@ VIEWS = {"discrete": DISCRETE, "hybrid": HYBRID, "continuous": CONTINUOUS}
 
 
 def build(algorithm, factorization, spec, **settings):
-    small = {"ppo": {"rollout": 8, "minibatch": 4}}.get(algorithm, {"batch_size": 8})
-    config = algorithms.get(algorithm)(hidden=(8,), **small, **settings)
+    small = {"ppo": {"n_steps": 4, "batch_size": 4}}.get(algorithm, {"batch_size": 8})
+    config = algorithms.get(algorithm)(net_arch=(8,), **small, **settings)
     if isinstance(factorization, str):
         factorization = factorizations.get(factorization)()
     return config.build(

@@ -2,7 +2,7 @@
 
 Whatever is called, they must answer or refuse: no crash, no error of another kind than those
 listed, nothing changed by what was refused. Under a sanitizer (`make sanitize`) no bad memory
-access or undefined behaviour either, and no memory kept.
+access or undefined behavior either, and no memory kept.
 
     python tests/fuzz/fuzz_core.py --calls 1000000 --modules build/sanitize/address
 """
@@ -126,7 +126,7 @@ class Fuzzer(OpMoves):
             if self.chance(0.15)
         }
         if self.chance(0.02):
-            settings["colour"] = 1
+            settings["color"] = 1
         if self.chance(0.02):
             settings[3] = 1
         num_envs = self.pick([1, 2, 3, 15, 16, 17, 33, 100])
@@ -313,7 +313,7 @@ class Fuzzer(OpMoves):
                 wrong = [part[:-1], part[None], part.astype(np.float32), 3, None, "x"]
                 state[key] = self.pick(wrong)
         if self.chance(0.03):
-            state[self.pick(["colour", 3])] = np.zeros(1)
+            state[self.pick(["color", 3])] = np.zeros(1)
         before = held.env.snapshot() if self.chance(0.3) else None
         try:
             held.env.set_state(slot, state)

@@ -49,19 +49,19 @@ SPECS = {
 
 SMALL: dict[str, dict[str, Any]] = {
     "ppo": {
-        "rollout": SLOTS * STEPS, "minibatch": 28, "epochs": 2, "branch_width": 4,
+        "n_steps": STEPS, "batch_size": 28, "n_epochs": 2, "branch_width": 4,
         "policy_gain": 0.5,
     },
-    "dqn": {"replay": 200, "batch_size": ROWS, "warmup": 20, "branch_width": 4},
-    "sac": {"replay": 200, "batch_size": ROWS, "warmup": 20, "branch_width": 4},
+    "dqn": {"buffer_size": 200, "batch_size": ROWS, "learning_starts": 20, "branch_width": 4},
+    "sac": {"buffer_size": 200, "batch_size": ROWS, "learning_starts": 20, "branch_width": 4},
 }  # fmt: skip
 
 OFF_THE_PATH: list[tuple[str, str, str, dict[str, Any]]] = [
     ("ppo", "shared", "discrete", {"ratio": "joint", "kl_coef": 0.2}),
     ("ppo", "ar", "hybrid", {"ratio": "per_head"}),
     ("ppo", "vdn", "hybrid", {"ratio": "ranges_joint"}),
-    ("ppo", "shared", "hybrid", {"value_clip": 0.05}),
-    ("ppo", "vdn", "hybrid", {"normalise": "minibatch"}),
+    ("ppo", "shared", "hybrid", {"clip_range_vf": 0.05}),
+    ("ppo", "vdn", "hybrid", {"normalize_advantage": "batch"}),
     *(
         ("ppo", name, "hybrid", {"importance": kind, "anneal_share": 0.0})
         for name in ("vdn", "qplex")
@@ -70,7 +70,7 @@ OFF_THE_PATH: list[tuple[str, str, str, dict[str, Any]]] = [
     ("ppo", "qplex", "one_of", {"weight_place": "outside"}),
     ("ppo", "vdn", "hybrid", {"critic_target": "one_step"}),
     ("ppo", "qplex", "hybrid", {"critic_target": "one_step_q"}),
-    ("ppo", "qplex", "hybrid", {"centre": "minibatch"}),
+    ("ppo", "qplex", "hybrid", {"center_advantage": "batch"}),
     ("ppo", "qplex", "discrete", {"correct_mixture": True}),
     ("ppo", "ar", "hybrid", {"mean_penalty": 0.1, "policy_gain": 6.0}),
     *(
@@ -81,7 +81,7 @@ OFF_THE_PATH: list[tuple[str, str, str, dict[str, Any]]] = [
     ),
     ("ppo", "shared", "hybrid", {"range_kind": "beta", "kl_coef": 0.2}),
     ("ppo", "vdn", "hybrid", {"offline_rows": 100}),
-    ("ppo", "vdn", "discrete", {"hidden": (9, 7, 6), "activation": "relu"}),
+    ("ppo", "vdn", "discrete", {"net_arch": (9, 7, 6), "activation": "relu"}),
     *(("dqn", name, "discrete", {"double_q": True}) for name in factorizations.names()),
     ("dqn", "shared", "discrete", {"loss": "huber"}),
     *(("dqn", name, "discrete", {"center": "mean"}) for name in ("shared", "vdn", "qplex")),
@@ -136,7 +136,7 @@ def build(cell: Cell, device: str, seeds: Sequence[int] = SEEDS) -> Any:
     own = {"mixer_width": 6} if cell.factorization == "qplex" else {}
     own |= {name: x for name, x in cell.settings.items() if name in OF_FACTORIZATIONS}
     said = {name: x for name, x in cell.settings.items() if name not in OF_FACTORIZATIONS}
-    settings = {"hidden": (10, 6), "lr": 2e-3} | SMALL[cell.algorithm] | said
+    settings = {"net_arch": (10, 6), "learning_rate": 2e-3} | SMALL[cell.algorithm] | said
     steps = 10 * SLOTS * STEPS if cell.algorithm == "ppo" else 2 * UPDATES * SLOTS
     task = Task(
         spec=SPECS[cell.spec],

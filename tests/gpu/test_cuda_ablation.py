@@ -20,9 +20,9 @@ from headwise.training.config import RunConfig
 need_gpu()
 
 SMALL = {
-    "ppo": {"rollout": 128, "minibatch": 32, "epochs": 2},
-    "dqn": {"replay": 512, "batch_size": 32, "warmup": 64},
-    "sac": {"replay": 512, "batch_size": 32, "warmup": 64},
+    "ppo": {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
+    "dqn": {"buffer_size": 512, "batch_size": 32, "learning_starts": 64},
+    "sac": {"buffer_size": 512, "batch_size": 32, "learning_starts": 64},
 }
 CASES = [(contest, cell) for contest in gpu_ablation.CONTESTS for cell in contest.cells]
 
@@ -35,7 +35,7 @@ def test_without_a_kernel(contest, cell):
     for context in (nullcontext(), contest.without()):
         with context:
             env = make_vec("HybridShoot", (3, 7), 8, view=cell.view, num_threads=1)
-            settings = {"hidden": (32, 32), **SMALL[cell.algorithm], **cell.settings}
+            settings = {"net_arch": (32, 32), **SMALL[cell.algorithm], **cell.settings}
             config = algorithms.get(cell.algorithm)(**settings)
             plan = RunConfig.of(config, factorization=cell.factorization, total_timesteps=4000)
             loop = make_loop(env, plan, (3, 7), GPU)

@@ -45,9 +45,9 @@ class LateMask(gym.Env):
 
 SEEDS = (3, 2**63 + 5, 11)
 SETTINGS = {
-    "ppo": {"rollout": 128, "minibatch": 32, "epochs": 2},
-    "dqn": {"replay": 2000, "batch_size": 32, "warmup": 64},
-    "sac": {"replay": 2000, "batch_size": 32, "warmup": 64},
+    "ppo": {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
+    "dqn": {"buffer_size": 2000, "batch_size": 32, "learning_starts": 64},
+    "sac": {"buffer_size": 2000, "batch_size": 32, "learning_starts": 64},
 }
 UPDATES = {"ppo": 5, "dqn": 144, "sac": 144}
 CELLS = [
@@ -60,7 +60,7 @@ CELLS = [
 
 def loop_on(device, algorithm, name, view, seeds=SEEDS, **more):
     env = make_vec("HybridShoot", seeds, 8, view=view, num_threads=1)
-    config = algorithms.get(algorithm)(hidden=(32, 32), **SETTINGS[algorithm])
+    config = algorithms.get(algorithm)(net_arch=(32, 32), **SETTINGS[algorithm])
     plan = RunConfig.of(config, factorization=name, total_timesteps=4000, **more)
     return make_loop(env, plan, seeds, device)
 
@@ -131,7 +131,7 @@ def _on_gpu(state):
 
 @pytest.mark.parametrize("algorithm", list(SETTINGS))
 def test_normalized_observations_and_rewards(algorithm):
-    loop = loop_on(GPU, algorithm, "shared", "hybrid", normalise_obs=True, normalise_reward=True)
+    loop = loop_on(GPU, algorithm, "shared", "hybrid", normalize_obs=True, normalize_reward=True)
     loop.run(400)
     assert loop.algorithm.alive.all()
     assert loop.updates
@@ -159,7 +159,7 @@ def test_populations_on_streams_of_their_own():
 
 @pytest.mark.parametrize("algorithm", list(SETTINGS))
 def test_an_agent_goes_from_one_device_to_the_other(algorithm, tmp_path):
-    settings = {"hidden": (32, 32), "seeds": 2, **SETTINGS[algorithm]}
+    settings = {"net_arch": (32, 32), "seeds": 2, **SETTINGS[algorithm]}
     agent = Agent(algorithm, "HybridShoot", device=GPU, **settings)
     agent.learn(400, progress=False)
     agent.save(tmp_path / "agent.zip")
@@ -175,7 +175,7 @@ def test_an_agent_goes_from_one_device_to_the_other(algorithm, tmp_path):
 def test_masks_that_come_late_are_heeded(algorithm):
     """What was captured before the first mask is captured anew; the environment would raise."""
     env = foreign_env(LateMask, SEEDS, 8)
-    config = algorithms.get(algorithm)(hidden=(32, 32), **SETTINGS[algorithm])
+    config = algorithms.get(algorithm)(net_arch=(32, 32), **SETTINGS[algorithm])
     plan = RunConfig.of(config, factorization="shared", total_timesteps=4000)
     loop = make_loop(env, plan, SEEDS, GPU)
     loop.run(152)  # 19 steps of each slot: graphs are in use

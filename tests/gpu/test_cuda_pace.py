@@ -35,7 +35,7 @@ def test_cells_are_measured_on_streams():
 
 
 def test_an_agent_takes_the_faster_device_and_trains_there(caplog, tmp_path):
-    settings = {"hidden": (32, 32), "seeds": 2, "warmup": 64, "replay": 2000}
+    settings = {"net_arch": (32, 32), "seeds": 2, "learning_starts": 64, "buffer_size": 2000}
     with caplog.at_level(logging.INFO, "headwise.device"):
         agent = hw.Agent("dqn", "HybridShoot", device="auto", **settings)
     assert caplog.messages[0].startswith(f"device {agent.device}: ")

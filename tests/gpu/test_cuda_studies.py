@@ -11,9 +11,9 @@ from headwise.training.evaluate import Player
 need_gpu()
 
 SMALL = {
-    "ppo": {"rollout": 64, "minibatch": 32, "epochs": 1},
-    "dqn": {"replay": 512, "batch_size": 32, "warmup": 64},
-    "sac": {"replay": 512, "batch_size": 32, "warmup": 64},
+    "ppo": {"n_steps": 16, "batch_size": 32, "n_epochs": 1},
+    "dqn": {"buffer_size": 512, "batch_size": 32, "learning_starts": 64},
+    "sac": {"buffer_size": 512, "batch_size": 32, "learning_starts": 64},
 }
 ROWS = np.random.default_rng(0).normal(size=(64, 9)).astype(np.float32)
 
@@ -25,9 +25,9 @@ def test_streams_keep_the_members_that_were_trained(tmp_path, monkeypatch):
             "hybrid",
             algorithm,
             factorization,
-            steps=1024,
+            total_timesteps=1024,
             num_envs=4,
-            settings={"hidden": (32, 32), **settings},
+            settings={"net_arch": (32, 32), **settings},
         )
         for algorithm, settings in SMALL.items()
         for factorization in ("shared", "vdn")
@@ -61,8 +61,8 @@ def test_streams_keep_the_members_that_were_trained(tmp_path, monkeypatch):
 def test_runs_are_the_same_whoever_trains_beside_them(tmp_path):
     cells = [
         Cell(
-            Environment("HybridShoot"), "discrete", algorithm, "shared", steps=steps, num_envs=4,
-            settings={"hidden": (32, 32), **SMALL[algorithm]},
+            Environment("HybridShoot"), "discrete", algorithm, "shared", total_timesteps=steps,
+            num_envs=4, settings={"net_arch": (32, 32), **SMALL[algorithm]},
         )
         for algorithm, steps in (("dqn", 512), ("ppo", 1024), ("sac", 2048), ("dqn", 4096))
     ]  # fmt: skip

@@ -29,8 +29,9 @@ def value_of(learner, obs, action):
 def test_joint_dqn_finds_the_exact_values():
     env = make_vec("ContextualDecoupler", SEEDS, 16, num_options=OPTIONS, one_hot=True)
     config = DQN(
-        hidden=(64, 64), gamma=GAMMA, lr=2e-3, tau=0.05, batch_size=128, replay=4000,
-        warmup=500, epsilon_start=1.0, epsilon=1.0,
+        net_arch=(64, 64), gamma=GAMMA, learning_rate=2e-3, tau=0.05, batch_size=128,
+        buffer_size=4000, learning_starts=500, exploration_initial_eps=1.0,
+        exploration_final_eps=1.0,
     )  # fmt: skip
     steps = 10_000
     plan = RunConfig.of(config, factorization="joint", total_timesteps=steps)

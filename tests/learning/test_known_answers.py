@@ -19,18 +19,21 @@ from headwise.training.config import RunConfig
 SEEDS = (0, 1, 2)
 GAMMA = 0.8
 SETTINGS = {  # short runs, so large steps
-    "ppo": {"rollout": 256, "minibatch": 128, "lr": 5e-3, "entropy_coef": 0.003},
-    "dqn": {"replay": 4000, "batch_size": 64, "warmup": 128, "lr": 1e-2, "tau": 0.1},
+    "ppo": {"n_steps": 16, "batch_size": 128, "learning_rate": 5e-3, "ent_coef": 0.003},
+    "dqn": {
+        "buffer_size": 4000, "batch_size": 64, "learning_starts": 128, "learning_rate": 1e-2,
+        "tau": 0.1,
+    },
     "sac": {
-        "replay": 4000, "batch_size": 64, "warmup": 128, "lr": 3e-3, "tau": 0.1,
-        "target_entropy": 0.05, "first_temperature": 0.05,
+        "buffer_size": 4000, "batch_size": 64, "learning_starts": 128, "learning_rate": 3e-3,
+        "tau": 0.1, "target_entropy": 0.05, "ent_coef": "auto_0.05",
         # With steps as large as these, relu settles on a wrong option in one seed of some cells.
         "activation": "tanh",
     },
 }  # fmt: skip
 EXPLORE = {  # to find a needle one must look around
-    "dqn": {"bins": 9, "epsilon_start": 1.0, "epsilon_share": 0.5},
-    "sac": {"target_entropy": 0.2, "first_temperature": 0.2},
+    "dqn": {"bins": 9, "exploration_initial_eps": 1.0, "exploration_fraction": 0.5},
+    "sac": {"target_entropy": 0.2, "ent_coef": "auto_0.2"},
 }
 STEPS = {"ppo": 4096, "dqn": 1200, "sac": 1000}
 LONGER = {  # what must be found among many, or to the digit
@@ -45,7 +48,10 @@ LONGER = {  # what must be found among many, or to the digit
     ("sac", "choose-and-aim"): 4800,
 }
 
-TUNED = {("sac", "aim"): {"lr": 5e-3}, ("sac", "choose-and-aim"): {"lr": 5e-3}}
+TUNED = {
+    ("sac", "aim"): {"learning_rate": 5e-3},
+    ("sac", "choose-and-aim"): {"learning_rate": 5e-3},
+}
 
 FACTORED = {  # what a value or policy without interaction between heads cannot represent
     ("agree", "dqn"): {"shared", "vdn", "qplex", "independent"},
@@ -89,7 +95,7 @@ def cells(names):
 
 def trained(algorithm, factorization, probe, **more):
     env = probes.get(probe)(SEEDS, 16)
-    settings = {"hidden": (32, 32), "gamma": GAMMA, **SETTINGS[algorithm], **more}
+    settings = {"net_arch": (32, 32), "gamma": GAMMA, **SETTINGS[algorithm], **more}
     settings |= TUNED.get((algorithm, probe), {})
     steps = LONGER.get((algorithm, probe), STEPS[algorithm])
     config = algorithms.get(algorithm)(**settings)

@@ -17,7 +17,7 @@ ROWS, WIDTH = 11, 8
 def made(copies=1, leaves=(6,)):
     plan = Blueprint(
         layout=Layout(ActionSpec.of(a=Choice(5))), members=3, features=6, rows=20,
-        device=torch.device("cpu"), hidden=(16, 12), branch_width=WIDTH,
+        device=torch.device("cpu"), net_arch=(16, 12), branch_width=WIDTH,
     )  # fmt: skip
     net = Dueling(plan, leaves, 5, copies)
     return net, Store(Keys(range(3)), net.parts)

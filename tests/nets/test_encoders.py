@@ -250,7 +250,7 @@ def test_a_line_says_what_reads_observations():
 
 def test_simba_turns_normalization_on():
     config = RunConfig.of("ppo", "CartPole-v1", encoder="simba")
-    assert config.fitting(ObsSpec.flat(3)).normalization.normalise_obs is True
+    assert config.fitting(ObsSpec.flat(3)).normalization.normalize_obs is True
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_simba_turns_normalization_on():
 def learner_for(space, algorithm=DQN, **network):
     config = NetworkConfig(**network)
     task = Task(ActionSpec.of([Choice(2)]), spec_of(space), 2, 100, Shared(), Keys([0]), config)
-    return algorithm.small(hidden=(8,)).build(task)
+    return algorithm.small(net_arch=(8,)).build(task)
 
 
 @pytest.mark.parametrize(
@@ -404,10 +404,10 @@ def test_an_encoder_for_heads_that_share_nothing_must_be_meant():
     for kind, good in ((Independent(), False), (Independent(shared_encoder=True), True)):
         task = Task(spec, spec_of(IMAGE), 2, 100, kind, Keys([0]), config)
         if good:
-            DQN.small(hidden=(8,)).build(task)
+            DQN.small(net_arch=(8,)).build(task)
             continue
         with pytest.raises(ConfigError, match=r"share nothing.*shared_encoder=True"):
-            DQN.small(hidden=(8,)).build(task)
+            DQN.small(net_arch=(8,)).build(task)
 
 
 def test_a_shift_without_images_is_refused():
@@ -416,7 +416,7 @@ def test_a_shift_without_images_is_refused():
         spec = ActionSpec.of([Choice(2)])
         task = Task(spec, spec_of(space), 2, 100, Shared(), Keys([0]), network)
         with pytest.raises(ConfigError, match="random_shift moves images"):
-            DQN.small(hidden=(8,), random_shift=4).build(task)
+            DQN.small(net_arch=(8,), random_shift=4).build(task)
 
 
 def test_one_encoder_cannot_learn_from_the_past_and_from_the_rollout():
@@ -425,7 +425,7 @@ def test_one_encoder_cannot_learn_from_the_past_and_from_the_rollout():
 
 
 def test_a_module_of_ones_own_must_be_handed_over_again(tmp_path):
-    agent = hw.Agent("dqn", "CartPole-v1", encoder=_Pole, hidden=(8,), num_envs=2)
+    agent = hw.Agent("dqn", "CartPole-v1", encoder=_Pole, net_arch=(8,), num_envs=2)
     agent.save(tmp_path / "it.zip")
     with pytest.raises(hw.HeadwiseError, match=r"holds only its name.*Agent.load\(path, encoder="):
         hw.Agent.load(tmp_path / "it.zip")
@@ -435,7 +435,7 @@ def test_a_module_of_ones_own_must_be_handed_over_again(tmp_path):
     assert again.predict(obs, True) == agent.predict(obs, True)
     with pytest.raises(hw.HeadwiseError, match="does not fit"):
         hw.Agent.load(tmp_path / "it.zip", encoder=_Wider)
-    plain = hw.Agent("dqn", "CartPole-v1", hidden=(8,), num_envs=2)
+    plain = hw.Agent("dqn", "CartPole-v1", net_arch=(8,), num_envs=2)
     plain.save(tmp_path / "plain.zip")
     with pytest.raises(ConfigError, match="encoder is fixed"):
         hw.Agent.load(tmp_path / "plain.zip", encoder=_Pole)

@@ -25,8 +25,8 @@ def test_select():
     [
         (lambda: select_members({"a": torch.zeros(2, 3)}, [2]), "no such member; got 2"),
         (lambda: select_members({"a": torch.zeros(2), "b": torch.zeros(3)}, [0]), "disagree"),
-        (lambda: per_member((1.0, 2.0), 3, "lr"), "one for each member; got 2 numbers"),
-        (lambda: per_member(float("nan"), 3, "lr"), "lr must be finite"),
+        (lambda: per_member((1.0, 2.0), 3, "learning_rate"), "one for each member; got 2 numbers"),
+        (lambda: per_member(float("nan"), 3, "learning_rate"), "learning_rate must be finite"),
     ],
 )
 def test_what_does_not_fit_is_refused(make, message):
@@ -37,7 +37,7 @@ def test_what_does_not_fit_is_refused(make, message):
 def test_reductions_stay_within_a_member():
     x = torch.tensor([[[1.0, 2.0], [3.0, 4.0]], [[torch.nan, 1.0], [1.0, 1.0]]])
     assert finite_members(x).tolist() == [True, False]
-    assert per_member(3, 2, "lr").tolist() == [3.0, 3.0]
+    assert per_member(3, 2, "learning_rate").tolist() == [3.0, 3.0]
     assert along(torch.tensor([1.0, 2.0]), x).shape == (2, 1, 1)
 
 

@@ -43,7 +43,7 @@ def config(env, algorithm, factorization, seed, steps, view="discrete", **rest):
         "settings": rest.get("settings", {}),
         "factorization_settings": {},
         "seed": seed,
-        "steps": steps,
+        "total_timesteps": steps,
         "num_envs": 16,
         "labels": {"environment": env, **rest.get("labels", {})},
     }
@@ -54,7 +54,7 @@ def write_store(folder, name, runs, about="", unfinished=(), failed=()):
     folder = Path(folder)
     plan = [{"id": run_id(c), **c} for c, *_ in runs]
     plan += [{"id": run_id(c), **c} for c in (*unfinished, *failed)]
-    study = {"name": name, "version": 1, "about": about, "thresholds": [50.0], "plan": plan}
+    study = {"name": name, "version": 2, "about": about, "thresholds": [50.0], "plan": plan}
     (folder / "runs").mkdir(parents=True)
     (folder / "study.json").write_text(json.dumps(study))
     for run_config, (step, returns), metrics, result in runs:
@@ -93,8 +93,12 @@ def run_id(run_config):
 
 
 def chance(run_config, shift=0):
-    """What is drawn for a run, by its configuration."""
-    return np.random.default_rng(int(_hash(run_config), 16) + shift)
+    """What is drawn for a run, by its configuration as it was in layout 1."""
+    old = {"total_timesteps": "steps", "learning_rate": "learning_rate"}
+    before = {old.get(name, name): value for name, value in run_config.items()}
+    settings = {old.get(name, name): value for name, value in run_config["settings"].items()}
+    before["settings"] = settings
+    return np.random.default_rng(int(_hash(before), 16) + shift)
 
 
 def _hash(run_config, separators=None):
@@ -203,7 +207,7 @@ def factorial(folder, seeds=8, steps=100_000, presets=("as_published", "sound"),
             level = 75.0 if preset == "sound" and critic == "shared" else final
             labels = {"preset": preset, "critic": critic, "estimator": estimator}
             for seed in range(seeds):
-                settings = {"lr": 1e-3 if preset == "sound" else 2e-3}  # another run
+                settings = {"learning_rate": 1e-3 if preset == "sound" else 2e-3}  # another run
                 runs.append(
                     decoupler_run("ppo", critic, estimator, seed, level, steps,
                                   labels=labels, settings=settings)

@@ -80,8 +80,8 @@ def test_a_setting_that_was_added_is_named_where_it_is_not_as_before(tmp_path):
 @pytest.mark.parametrize(
     ("first", "second", "apart"),
     [
-        ({}, {"normalise_obs": True}, ["", "normalise_obs=True"]),
-        ({}, {"normalise_reward": True}, ["", "normalise_reward=True"]),
+        ({}, {"normalize_obs": True}, ["", "normalize_obs=True"]),
+        ({}, {"normalize_reward": True}, ["", "normalize_reward=True"]),
         ({}, {"of_a_later_version": None}, ["", "of_a_later_version=None"]),
         ({"view": None}, {"view": "hybrid"}, ["view=None", "view=hybrid"]),
         # the algorithm has bins of its own, which are alike
@@ -92,9 +92,12 @@ def test_a_setting_that_was_added_is_named_where_it_is_not_as_before(tmp_path):
             ["env_settings.bins=5", "env_settings.bins=7"],
         ),
         (
-            {"factorization_settings": {"steps": 2}},
-            {"factorization_settings": {"steps": 3}},
-            ["factorization_settings.steps=2", "factorization_settings.steps=3"],
+            {"factorization_settings": {"total_timesteps": 2}},
+            {"factorization_settings": {"total_timesteps": 3}},
+            [
+                "factorization_settings.total_timesteps=2",
+                "factorization_settings.total_timesteps=3",
+            ],
         ),
         ({"env_settings": {"x": 1}}, {"env_settings": {"x": "1"}}, ['x="1"', "x=1"]),
         ({"env_settings": {"x": "1"}}, {"env_settings": {"x": "2"}}, ["x=1", "x=2"]),
@@ -181,7 +184,7 @@ def test_what_is_compared_across_devices_says_so(tmp_path):
     assert "(3 on cpu, 3 on cuda, 3 on cuda tf32)" in made_on(whole)
     assert made_on(store) == ""
     machines = machines_table([whole])
-    place = machines.columns.index("products")
+    place = machines.columns.index("matmul precision")
     assert [row[place] for row in machines.rows] == ["", "", "tf32"]
     made["ar"] = by_other_engine
     changed = [replace(run, fingerprint=made[run.factorization]) for run in store]
@@ -212,7 +215,7 @@ def test_times_are_lent_to_cells(tmp_path):
             assert cell.scores.tolist() == [1.0]
     assert [cell.number("update_ms") for cell in cells_of(cpu)] == [1.0, 1.0]
     other = store("other", 9000, final_return=0.0, update_ms=5.0).runs[:1]
-    other[0].config["settings"] = {"hidden": [8]}
+    other[0].config["settings"] = {"net_arch": [8]}
     assert np.isnan([cell.number("update_ms") for cell in cells_of(gpu, other)]).all()
 
 
@@ -294,25 +297,34 @@ def sweep_of(tmp_path, runs):
 
 def test_configurations_of_one_name_are_never_merged(tmp_path):
     sweep = sweep_of(tmp_path, [
-        platform_run("vdn", seed, score, lr=lr)
-        for seed in range(3) for lr, score in ((0.1, 0.2), (0.01, 0.8))
-    ] + [platform_run("shared", seed, 0.5, lr=0.01) for seed in range(3)])  # fmt: skip
+        platform_run("vdn", seed, score, learning_rate=learning_rate)
+        for seed in range(3) for learning_rate, score in ((0.1, 0.2), (0.01, 0.8))
+    ] + [platform_run("shared", seed, 0.5, learning_rate=0.01) for seed in range(3)])  # fmt: skip
     figures = {figure.name: figure for figure in score_figures(sweep)}
     (heat,) = figures["score-heatmap-s"].panels
-    assert heat.columns == ("PPO shared", "VDN-PPO (lr=0.01)", "VDN-PPO (lr=0.1)")
+    assert heat.columns == (
+        "PPO shared",
+        "VDN-PPO (learning_rate=0.01)",
+        "VDN-PPO (learning_rate=0.1)",
+    )
     assert heat.values.round(2).tolist() == [[0.41, 0.77, 0.06]]
     (dots,) = figures["score-intervals-s"].panels
-    assert [dot.label for dot in dots.dots] == ["Shared", "VDN (lr=0.01)", "VDN (lr=0.1)"]
+    assert [dot.label for dot in dots.dots] == [
+        "Shared",
+        "VDN (learning_rate=0.01)",
+        "VDN (learning_rate=0.1)",
+    ]
     (pairs,) = comparison_tables(sweep)
     assert [row[:2] for row in pairs.rows] == [
-        ("PPO shared", "VDN-PPO (lr=0.01)"),
-        ("PPO shared", "VDN-PPO (lr=0.1)"),
-        ("VDN-PPO (lr=0.01)", "VDN-PPO (lr=0.1)"),
+        ("PPO shared", "VDN-PPO (learning_rate=0.01)"),
+        ("PPO shared", "VDN-PPO (learning_rate=0.1)"),
+        ("VDN-PPO (learning_rate=0.01)", "VDN-PPO (learning_rate=0.1)"),
     ]
     (curves,) = list(curve_figures(sweep))
     lines = curves.panels[0].series
     assert [(line.label, line.dash) for line in lines] == [
-        ("Shared", "solid"), ("VDN (lr=0.01)", "solid"), ("VDN (lr=0.1)", "dash"),
+        ("Shared", "solid"), ("VDN (learning_rate=0.01)", "solid"),
+        ("VDN (learning_rate=0.1)", "dash"),
     ]  # fmt: skip
     with pytest.raises(NotMeasuredError, match="several configurations of Platform/discrete/ppo"):
         sweep.mean(factorization="vdn")
@@ -320,8 +332,8 @@ def test_configurations_of_one_name_are_never_merged(tmp_path):
 
 def test_several_configurations_are_refused_where_they_would_enter(tmp_path):
     sweep = sweep_of(tmp_path, [
-        platform_run(f, 0, 0.5, view=view, lr=lr)
-        for f, view, lr in (("vdn", "discrete", 0.1), ("vdn", "hybrid", 0.1),
+        platform_run(f, 0, 0.5, view=view, learning_rate=learning_rate)
+        for f, view, learning_rate in (("vdn", "discrete", 0.1), ("vdn", "hybrid", 0.1),
                             ("vdn", "hybrid", 0.2), ("shared", "discrete", 0.1))
     ])  # fmt: skip
     vdn, shared = {"factorization": "vdn"}, {"factorization": "shared"}

@@ -346,7 +346,7 @@ def test_a_thin_or_doubled_cell_is_a_matter_of_the_claims_that_it_enters(everyth
     cell = {"task": "platform", "view": "hybrid", "algorithm": "dqn", "factorization": "qplex"}
     runs, without = asked(sweep, **cell)
     whole, thin = without(*runs), without(*runs[:2])
-    other = replace(runs[0], id="x", config={**runs[0].config, "settings": {"lr": 0.1}})
+    other = replace(runs[0], id="x", config={**runs[0].config, "settings": {"learning_rate": 0.1}})
     doubled = without(*runs, other)
     enters = {
         "dqn-qplex-no-gain", "dqn-ar-best", "dqn-independent-best", "ar-best",
@@ -432,7 +432,7 @@ def test_costs_of_runs_cut_short_are_those_of_the_claims_that_they_enter(everyth
     (sweep,) = everything.sweeps
     cell = {"task": "platform", "view": "discrete", "algorithm": "ppo", "factorization": "joint"}
     runs, without = asked(sweep, **cell)
-    short = without(*(replace(r, config={**r.config, "steps": 500}) for r in runs))
+    short = without(*(replace(r, config={**r.config, "total_timesteps": 500}) for r in runs))
     cut = {k for k, (_, _, note) in short.items() if "of the paper's steps" in note}
     assert {k for k in cut if k.startswith("cost")} == {
         "cost-joint-size", "cost-joint-latency", "cost-joint-ar-latency", "cost-trade-off",

@@ -170,7 +170,7 @@ def test_a_folder_whose_name_is_not_the_hash_of_its_configuration(folder):
     other = first.folder.with_name(min(left - {f.id for f in read_store(folder).failures}))
     first.folder.rename(other)
     config = json.loads((second.folder / "config.json").read_text())
-    (second.folder / "config.json").write_text(json.dumps({**config, "steps": 5}))
+    (second.folder / "config.json").write_text(json.dumps({**config, "total_timesteps": 5}))
     store = read_store(folder)
     assert store.runs == ()
     assert {run.id for run in store.damaged} == {other.name, second.id}
@@ -184,7 +184,7 @@ def test_a_folder_whose_name_is_not_the_hash_of_its_configuration(folder):
         ("settings", 1.5),
         ("settings", {"gae_lambda": "long"}),
         ("settings", {"gae_lambda": [0.9, 0.8]}),
-        ("steps", 10**30),
+        ("total_timesteps", 10**30),
         ("seed", "x"),
         ("num_envs", float("inf")),
     ],

@@ -176,18 +176,25 @@ def test_what_is_no_table_is_refused(table, words):
 
 def test_settings_that_are_tried_tell_runs_apart(tmp_path):
     runs = []
-    for lr in (0.1, 0.2):
+    for learning_rate in (0.1, 0.2):
         for seed in range(3):
-            c = synthetic.config("Platform", "ppo", "vdn", seed, 1000, settings={"lr": lr})
+            c = synthetic.config(
+                "Platform", "ppo", "vdn", seed, 1000, settings={"learning_rate": learning_rate}
+            )
             step, returns = synthetic.rising(synthetic.chance(c), 0, 1, 1000, 30)
             runs.append(
-                (c, (step, returns), {"x": ([500, 1000], [lr, 2 * lr])}, {"final_return": lr})
+                (
+                    c,
+                    (step, returns),
+                    {"x": ([500, 1000], [learning_rate, 2 * learning_rate])},
+                    {"final_return": learning_rate},
+                )
             )
     results = Results.read(synthetic.write_store(tmp_path / "s", "s", runs))
-    assert results.names[-1] == "lr"
-    assert results.mean(by="lr")[0.2].value == pytest.approx(0.2)
+    assert results.names[-1] == "learning_rate"
+    assert results.mean(by="learning_rate")[0.2].value == pytest.approx(0.2)
     metric = results.metric("x")
-    assert metric.mean(by="lr")[0.1].value == pytest.approx(0.2)
+    assert metric.mean(by="learning_rate")[0.1].value == pytest.approx(0.2)
     assert metric.runs[0].curve()[0].tolist() == [500, 1000]
     with pytest.raises(NoRunsError, match="no run has this metric"):
         results.metric("none")

@@ -224,16 +224,16 @@ def test_a_study_of_ones_own_has_a_page_without_the_paper(tmp_path):
 def test_runs_of_an_abandoned_plan_are_left_out_and_counted(tmp_path, capsys):
     """What was trained before an argument of the study changed is not mixed with what is."""
 
-    def runs(lr, score):
+    def runs(rate, score):
         return [
-            (synthetic.config("Platform", "ppo", f, seed, 1000, settings={"lr": lr}),
+            (synthetic.config("Platform", "ppo", f, seed, 1000, settings={"learning_rate": rate}),
              ([500, 1000], [0.1, score]), {}, {"final_return": score})
             for f in ("shared", "vdn") for seed in range(3)
         ]  # fmt: skip
 
     store = synthetic.write_store(tmp_path / "s", "s", [*runs(0.1, 0.25), *runs(0.01, 0.75)])
     study = json.loads((store / "study.json").read_text())
-    plan = [entry for entry in study["plan"] if entry["settings"]["lr"] == 0.01]
+    plan = [entry for entry in study["plan"] if entry["settings"]["learning_rate"] == 0.01]
     (store / "study.json").write_text(json.dumps({**study, "plan": plan}))
     assert main([str(store), "--formats"]) == 0
     said = "6 finished runs are not in the plan as it is now, and left out"
@@ -246,8 +246,8 @@ def test_runs_of_an_abandoned_plan_are_left_out_and_counted(tmp_path, capsys):
     assert said not in capsys.readouterr().err.replace("\n", " ")
     table = rows(report / "tables" / "scores-s.csv")
     assert sorted((row["method"], row["variant"], row["mean"]) for row in table) == [
-        ("PPO shared", "lr=0.01", "0.75"), ("PPO shared", "lr=0.1", "0.25"),
-        ("VDN-PPO", "lr=0.01", "0.75"), ("VDN-PPO", "lr=0.1", "0.25"),
+        ("PPO shared", "learning_rate=0.01", "0.75"), ("PPO shared", "learning_rate=0.1", "0.25"),
+        ("VDN-PPO", "learning_rate=0.01", "0.75"), ("VDN-PPO", "learning_rate=0.1", "0.25"),
     ]  # fmt: skip
 
 

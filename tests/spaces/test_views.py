@@ -11,7 +11,7 @@ MIXED = ActionSpec.of(kind=Choice(3), x=Range(0, 1), y=Range(-2, 2))
 
 def test_bins_by_hand():
     np.testing.assert_allclose(bin_values(0, 1, 3), [0, 0.5, 1])
-    np.testing.assert_allclose(bin_values(0, 1, 2, "centres"), [0.25, 0.75])
+    np.testing.assert_allclose(bin_values(0, 1, 2, "centers"), [0.25, 0.75])
     # four bins of width 0.5 on [-1, 1]; the upper end belongs to the last bin
     np.testing.assert_array_equal(
         bin_index([-1, -0.51, -0.5, 0.0, 0.99, 1.0], -1, 1, 4), [0, 0, 1, 2, 3, 3]
@@ -22,7 +22,7 @@ def test_bins_by_hand():
     bins=st.integers(2, 200),
     low=st.floats(-100, 100),
     width=st.floats(0.01, 100),
-    rule=st.sampled_from(["endpoints", "centres"]),
+    rule=st.sampled_from(["endpoints", "centers"]),
 )
 def test_a_bin_falls_into_itself(bins, low, width, rule):
     values = bin_values(low, low + width, bins, rule)

@@ -182,9 +182,9 @@ def changed(path, **columns):
 
 
 def bytes_of(table):
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink)
-    return sink.getvalue().to_pybytes()
+    logger = pa.BufferOutputStream()
+    parquet.write_table(table, logger)
+    return logger.getvalue().to_pybytes()
 
 
 def test_what_is_no_archive_is_refused(store, tmp_path):

@@ -109,7 +109,7 @@ def test_a_folder_that_holds_another_run_is_refused(tmp_path):
     for read in (store.result, store.curve):
         with pytest.raises(OSError, match=rf"id is not the hash .*got {second.id}"):
             read(second.id)
-    config = {**first.to_json(), "steps": first.steps + 1}
+    config = {**first.to_json(), "total_timesteps": first.total_timesteps + 1}
     (store.runs / second.id / "config.json").write_text(json.dumps(config))
     with pytest.raises(OSError, match="id is not the hash"):
         store.result(second.id)

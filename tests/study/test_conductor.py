@@ -71,7 +71,7 @@ def test_results_do_not_depend_on_the_packing(tmp_path, undisturbed):
 
 
 def test_packed_settings_give_what_each_gives_alone(tmp_path):
-    study = tiny_study(cells=[tiny_cell(lr=0.01), tiny_cell(lr=0.001)])
+    study = tiny_study(cells=[tiny_cell(learning_rate=0.01), tiny_cell(learning_rate=0.001)])
     conduct(study, tmp_path / "together", INLINE)
     store = Store(tmp_path / "together")
     assert all(len(store.fingerprint(run.id)["packed_with"]) == 4 for run in store.plan())

@@ -25,8 +25,9 @@ def differences(ours, theirs):
 def test_the_study_itself():
     found = settings("sound", "vdn", "range")
     expected = {
-        "lr": 1e-3, "gamma": 0.99, "hidden": (64, 64), "rollout": 2048, "minibatch": 128,
-        "epochs": 4, "clip": 0.2, "gae_lambda": 0.95, "entropy_coef": 0.05, "importance": "range",
+        "learning_rate": 1e-3, "gamma": 0.99, "net_arch": (64, 64), "n_steps": 128,
+        "batch_size": 128, "n_epochs": 4, "clip_range": 0.2, "gae_lambda": 0.95, "ent_coef": 0.05,
+        "importance": "range",
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
     assert found["anneal_share"] * 48 == pytest.approx(40)
@@ -44,10 +45,10 @@ def test_as_published_the_baseline_ran_with_another_lambda_and_a_clipped_value()
     published = settings("as_published", "shared")
     changed = differences(settings("sound", "shared"), published)
     assert changed["gae_lambda"] == (0.95, 1.0)
-    assert changed["value_clip"] == (None, 0.5)
+    assert changed["clip_range_vf"] == (None, 0.5)
     for factorization in ("vdn", "qplex"):
         mixed = settings("as_published", factorization)
-        assert (mixed["gae_lambda"], mixed["value_clip"]) == (0.95, None)
+        assert (mixed["gae_lambda"], mixed["clip_range_vf"]) == (0.95, None)
         assert mixed["kl_coef"] == 0.1
 
 
@@ -61,7 +62,7 @@ def test_the_mixers_width():
 @pytest.mark.parametrize(("factorization", "estimator"), CELLS)
 def test_every_cell_runs(preset, factorization, estimator):
     config = dataclasses.replace(
-        decoupler_ppo(preset, factorization, estimator), rollout=64, minibatch=32, epochs=1
+        decoupler_ppo(preset, factorization, estimator), n_steps=16, batch_size=32, n_epochs=1
     )
     env = NativeVecEnv("ContextualDecoupler", (0, 1), 4)
     kind = decoupler_factorization(preset, factorization)

@@ -20,7 +20,7 @@ def test_finished_runs_tell_the_cost_of_their_cell(tmp_path, monkeypatch):
     left = [run for run in study.runs() if run.seed]
     costs, hopeless = estimate(study.runs(), left, store, 16, 2)
     assert hopeless == []
-    assert [(c.environment, c.algorithm, c.runs, c.steps) for c in costs] == [
+    assert [(c.environment, c.algorithm, c.runs, c.total_timesteps) for c in costs] == [
         ("shoot", "dqn", 2, 128),
         ("shoot", "ppo", 2, 128),
     ]
@@ -79,9 +79,9 @@ def test_a_cell_that_cannot_be_built_is_named_and_the_others_are_measured(tmp_pa
 
 @pytest.mark.parametrize("algorithm", ["dqn", "ppo"])
 def test_an_estimate_is_of_the_right_size(algorithm):
-    cell = tiny_cell(algorithm, "vdn", steps=2000)
+    cell = tiny_cell(algorithm, "vdn", total_timesteps=2000)
     if algorithm == "ppo":
-        cell.settings["rollout"] = 1000
+        cell.settings["n_steps"] = 250
     (pack,) = pack_runs(tiny_study(seeds=2, cells=[cell]).runs())
     guess = measured_seconds(pack)
     begun = time.perf_counter()

@@ -7,7 +7,7 @@ from headwise.study import Environment, Evaluate, Study
 from headwise.study.study import EVALUATED
 
 BASE = hw.RunConfig.of(
-    "ppo", "HybridShoot", factorization="vdn", total_timesteps=4096, num_envs=4, normalise_obs=True
+    "ppo", "HybridShoot", factorization="vdn", total_timesteps=4096, num_envs=4, normalize_obs=True
 )
 
 
@@ -29,8 +29,8 @@ def test_every_combination_is_a_cell():
     assert study.seeds == (0, 1, 2)
     assert len({run.id for run in study.runs()}) == 24
     for cell in study.cells:
-        assert (cell.steps, cell.num_envs, cell.evaluate) == (4096, 4, EVALUATED)
-        assert cell.config().normalization.normalise_obs is True
+        assert (cell.total_timesteps, cell.num_envs, cell.evaluate) == (4096, 4, EVALUATED)
+        assert cell.config().normalization.normalize_obs is True
 
 
 def test_without_a_grid_the_base_is_the_cell():
@@ -43,16 +43,19 @@ def test_environments_and_views():
     places = [Environment("HybridShoot", "many", {"num_targets": 4}), "Platform"]
     grid = {"env": places, "view": ["discrete", None], "total_timesteps": [64]}
     study = Study("mine", base=BASE, grid=grid, evaluate=None)
-    found = [(c.environment.label, c.environment.settings, c.view, c.steps) for c in study.cells]
+    found = [
+        (c.environment.label, c.environment.settings, c.view, c.total_timesteps)
+        for c in study.cells
+    ]
     many, one = ("many", {"num_targets": 4}), ("Platform", {})
     assert found == [(*place, v, 64) for place in (many, one) for v in ("discrete", None)]
     assert study.cells[0].evaluate is None
 
 
 def test_ready_configurations_keep_their_settings():
-    base = hw.RunConfig.of("ppo", "HybridShoot", lr=0.01, total_timesteps=64)
-    study = Study("mine", base=base, grid={"algorithm": ["ppo", hw.PPO(lr=0.02)]})
-    assert [cell.settings["lr"] for cell in study.cells] == [0.01, 0.02]
+    base = hw.RunConfig.of("ppo", "HybridShoot", learning_rate=0.01, total_timesteps=64)
+    study = Study("mine", base=base, grid={"algorithm": ["ppo", hw.PPO(learning_rate=0.02)]})
+    assert [cell.settings["learning_rate"] for cell in study.cells] == [0.01, 0.02]
 
 
 def test_it_goes_on_as_every_study():
@@ -76,7 +79,9 @@ def test_it_goes_on_as_every_study():
         ({"base": hw.RunConfig.of("ppo", total_timesteps=64)}, "in which environment"),
         (
             {
-                "base": hw.RunConfig.of("ppo", "HybridShoot", lr=0.1, total_timesteps=64),
+                "base": hw.RunConfig.of(
+                    "ppo", "HybridShoot", learning_rate=0.1, total_timesteps=64
+                ),
                 "grid": {"algorithm": ["sac"]},
             },
             "would not reach the cells of sac",

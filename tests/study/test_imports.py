@@ -39,8 +39,8 @@ def make():
     assert __name__ != "__main__"
     return Study.grid(
         "own", environments=["Platform"], views=["discrete"], algorithms=["dqn"],
-        factorizations=["own", "beside"], steps=32, seeds=1, num_envs=2,
-        settings={"hidden": (8,), "warmup": 8, "batch_size": 8, "replay": 64},
+        factorizations=["own", "beside"], total_timesteps=32, seeds=1, num_envs=2,
+        settings={"net_arch": (8,), "learning_starts": 8, "batch_size": 8, "buffer_size": 64},
     )
 """
 
@@ -102,8 +102,8 @@ if __name__ == "__main__":
     from headwise.study.imports import imports_of
     study = Study.grid(
         "own", environments=["Platform"], views=["discrete"], algorithms=["dqn"],
-        factorizations=["main", "beside"], steps=32, seeds=1, num_envs=2,
-        settings={"hidden": (8,), "warmup": 8, "batch_size": 8, "replay": 64},
+        factorizations=["main", "beside"], total_timesteps=32, seeds=1, num_envs=2,
+        settings={"net_arch": (8,), "learning_starts": 8, "batch_size": 8, "buffer_size": 64},
     )
     print(*imports_of(study, study.runs()))
     print(conduct(study, sys.argv[1], Options(workers=1)).finished)
@@ -119,13 +119,13 @@ def test_nothing_is_loaded_for_what_is_headwises_own(tmp_path):
     study = tiny_study()
     object.__setattr__(study, "file", tmp_path / "gone.py")
     assert imports_of(study, study.runs()) == ()
-    grid = {"algorithms": ["ppo"], "factorizations": ["shared"], "steps": 8, "seeds": 1}
+    grid = {"algorithms": ["ppo"], "factorizations": ["shared"], "total_timesteps": 8, "seeds": 1}
     names = ["CartPole-v1", "Lander", "probe/agree"]
     assert imports_of(study, Study.grid("g", environments=names, **grid).runs()) == ()
 
 
 def test_an_id_that_is_new_takes_the_file_along_whatever_it_is_made_of(tmp_path, monkeypatch):
-    grid = {"algorithms": ["ppo"], "factorizations": ["shared"], "steps": 8, "seeds": 1}
+    grid = {"algorithms": ["ppo"], "factorizations": ["shared"], "total_timesteps": 8, "seeds": 1}
     monkeypatch.setitem(gym.registry, "Longer-v0", gym.spec("CartPole-v1"))
     study = Study.grid("g", environments=["Longer-v0"], **grid)
     assert imports_of(study, study.runs()) == ()  # it is for whoever made the study in Python

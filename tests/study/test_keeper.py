@@ -61,7 +61,10 @@ def loops(monkeypatch):
 def test_a_checkpoint_is_the_member_that_was_trained(tmp_path, loops, algorithm, factorization):
     # Several step sizes in one population, so that each member has a plan of its own.
     steps = enumerate((0.01, 0.003, 0.001))
-    runs = [tiny_cell(algorithm, factorization, lr=lr).run(seed) for seed, lr in steps]
+    runs = [
+        tiny_cell(algorithm, factorization, learning_rate=learning_rate).run(seed)
+        for seed, learning_rate in steps
+    ]
     pack, store = Pack(tuple(runs)), Store(tmp_path)
     store.begin(tiny_study().to_json())
     for result in train_pack(pack, keep_checkpoints=True):
@@ -72,8 +75,11 @@ def test_a_checkpoint_is_the_member_that_was_trained(tmp_path, loops, algorithm,
     acted = []
     for member, run in enumerate(pack.runs):
         agent = Agent.load(store.checkpoint(run.id))
-        assert (agent.seeds, agent.config.algorithm.lr) == ((run.seed,), run.settings["lr"])
-        assert f"steps=0 after {run.steps:,};" in repr(agent)
+        assert (agent.seeds, agent.config.algorithm.learning_rate) == (
+            (run.seed,),
+            run.settings["learning_rate"],
+        )
+        assert f"total_timesteps=0 after {run.total_timesteps:,};" in repr(agent)
         units = Player(loop).act_alone(ROWS, member)
         expected = agent.face.act(units, batched=True)
         np.testing.assert_equal(agent.predict(ROWS, deterministic=True), expected)
@@ -82,7 +88,7 @@ def test_a_checkpoint_is_the_member_that_was_trained(tmp_path, loops, algorithm,
         learned = select_members(loop.algorithm.state_dict(), [member])
         state = agent.loop.algorithm.state_dict()
         assert learned.keys() == state.keys()
-        for name, x in learned.items():  # the optimiser too, so that it can learn on
+        for name, x in learned.items():  # the optimizer too, so that it can learn on
             assert torch.equal(state[name], x), name
         agent.close()
     for k, units in enumerate(acted):  # none is another one
@@ -91,15 +97,15 @@ def test_a_checkpoint_is_the_member_that_was_trained(tmp_path, loops, algorithm,
 
 @pytest.mark.parametrize("switches", [("obs",), ("reward",), ("obs", "reward")])
 @pytest.mark.parametrize("algorithm", ["ppo", "sac"])
-def test_what_a_member_normalises_by_is_kept(tmp_path, loops, algorithm, switches):
-    on = {f"normalise_{what}": True for what in switches}
+def test_what_a_member_normalizes_by_is_kept(tmp_path, loops, algorithm, switches):
+    on = {f"normalize_{what}": True for what in switches}
     study = tiny_study(cells=[tiny_cell(algorithm, "shared")], seeds=3).change(**on)
     conduct(study, tmp_path, KEEP)
     ((_, loop),) = loops
-    learned = loop.normaliser.state_dict()
+    learned = loop.normalizer.state_dict()
     for member, run in enumerate(study.runs()):
         agent = Agent.load(Store(tmp_path).checkpoint(run.id))
-        state = agent.loop.normaliser.state_dict()
+        state = agent.loop.normalizer.state_dict()
         assert state.keys() == learned.keys()
         for name, x in select_members(learned, [member]).items():
             if name == "so_far":  # of episodes that do not go on
@@ -110,9 +116,9 @@ def test_what_a_member_normalises_by_is_kept(tmp_path, loops, algorithm, switche
         agent.close()
 
 
-def test_a_run_that_normalises_is_what_an_agent_is_that_does(tmp_path):
+def test_a_run_that_normalizes_is_what_an_agent_is_that_does(tmp_path):
     cell = tiny_cell("ppo", "vdn")
-    study = tiny_study(cells=[cell], seeds=2).change(normalise_obs=True, normalise_reward=True)
+    study = tiny_study(cells=[cell], seeds=2).change(normalize_obs=True, normalize_reward=True)
     conduct(study, tmp_path, KEEP)
     config = cell.config()
     agent = Agent(
@@ -122,13 +128,13 @@ def test_a_run_that_normalises_is_what_an_agent_is_that_does(tmp_path):
         seeds=2,
         num_envs=4,
         view="hybrid",
-        normalise_obs=True,
-        normalise_reward=True,
+        normalize_obs=True,
+        normalize_reward=True,
     ).learn(64, progress=False)
     for member, run in enumerate(study.runs()):
         kept = Agent.load(Store(tmp_path).checkpoint(run.id))
         mine = agent.member(member).loop.state_dict()
-        for part in ("learner", "normaliser"):
+        for part in ("learner", "normalizer"):
             theirs = kept.loop.state_dict()[part]
             assert all(torch.equal(theirs[name], x) for name, x in mine[part].items())
         kept.close()
@@ -162,7 +168,9 @@ def test_it_is_an_agent_like_any_other(tmp_path):
 )
 def test_every_environment_of_a_study_can_be_kept(tmp_path, name, view, settings):
     tiny = tiny_cell("ppo", "shared").config()
-    cell = Cell.of(name, tiny.algorithm, tiny.factorization, steps=64, num_envs=2, view=view)
+    cell = Cell.of(
+        name, tiny.algorithm, tiny.factorization, total_timesteps=64, num_envs=2, view=view
+    )
     study = Study("mine", (cell,), (7,)).change(env_settings=settings)
     pack = Pack(study.runs())
     loop = train.make_pack_loop(pack)

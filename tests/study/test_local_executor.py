@@ -16,7 +16,7 @@ from headwise.study import Options, Store, conduct
 from headwise.study.executors.base import ExecutorSettings, Finished, Lost
 from headwise.study.executors.local import LocalExecutor
 from headwise.study.planner import pack_runs
-from headwise.training.products import products_as
+from headwise.training.matmul_precision import matmul_precision_as
 
 
 def children_of(pid):
@@ -52,11 +52,11 @@ def test_processes_do_what_one_process_does(tmp_path):
     assert leftovers(tmp_path / "local") == []
 
 
-@pytest.mark.parametrize(("products", "word"), [("bf16", "medium"), (None, "highest")])
-def test_processes_round_products_as_they_are_told(tmp_path, products, word):
+@pytest.mark.parametrize(("precision", "word"), [("bf16", "medium"), (None, "highest")])
+def test_processes_round_products_as_they_are_told(tmp_path, precision, word):
     study = tiny_study(seeds=1)
-    conduct(study, tmp_path / "inline", Options(executor="inline", products=products))
-    conduct(study, tmp_path / "local", Options(workers=1, products=products))
+    conduct(study, tmp_path / "inline", Options(executor="inline", matmul_precision=precision))
+    conduct(study, tmp_path / "local", Options(workers=1, matmul_precision=precision))
     assert contents(tmp_path / "local") == contents(tmp_path / "inline")
     for folder in ("inline", "local"):
         store = Store(tmp_path / folder)
@@ -67,14 +67,14 @@ def test_processes_round_products_as_they_are_told(tmp_path, products, word):
 
 def test_what_torch_is_set_to_reaches_processes(tmp_path):
     study = tiny_study(seeds=1)
-    with products_as("tf32"):
+    with matmul_precision_as("tf32"):
         conduct(study, tmp_path, Options(workers=1))
     store = Store(tmp_path)
     assert {store.fingerprint(r.id)["float32_products"] for r in study.runs()} == {"high"}
 
 
 def test_a_killed_worker_is_replaced_and_its_pack_comes_back():
-    packs = pack_runs(tiny_study(seeds=2, cells=[tiny_cell(steps=100_000)]).runs())
+    packs = pack_runs(tiny_study(seeds=2, cells=[tiny_cell(total_timesteps=100_000)]).runs())
     killed, events = False, []
     with LocalExecutor(ExecutorSettings(workers=1)) as executor:
         for event in executor.run(lambda: packs.pop() if packs else None):
@@ -97,7 +97,7 @@ from tiny_study import tiny_cell, tiny_study
 from headwise.study import Options, conduct
 
 if __name__ == "__main__":
-    study = tiny_study(cells=[tiny_cell(steps=1_000_000)])
+    study = tiny_study(cells=[tiny_cell(total_timesteps=1_000_000)])
     conduct(study, sys.argv[2], Options(workers=2))
 """
 

@@ -198,7 +198,8 @@ from pathlib import Path
 from tiny_study import tiny_cell, tiny_study
 from headwise.study import Store
 from headwise.study.locks import Locks
-studies = [tiny_study(seeds=1, cells=[tiny_cell(lr=0.1 + k)]) for k in range(int(sys.argv[3]))]
+cells = [tiny_cell(learning_rate=0.1 + k) for k in range(int(sys.argv[3]))]
+studies = [tiny_study(seeds=1, cells=[cell]) for cell in cells]
 print("ready", flush=True)
 sys.stdin.readline()
 with Locks(Path(sys.argv[2])) as locks:
@@ -225,7 +226,7 @@ def test_of_many_that_begin_at_once_no_plan_is_lost(tmp_path):
     for each in runners:
         each.communicate()
         assert each.returncode == 0
-    cells = [tiny_cell(lr=0.1 + k) for k in range(4)]
+    cells = [tiny_cell(learning_rate=0.1 + k) for k in range(4)]
     assert planned(tmp_path) == ids(tiny_study(seeds=1, cells=cells))
     assert leftovers(tmp_path) == []
 
@@ -283,8 +284,8 @@ def async_study(steps):
     from headwise.study import Cell, Environment, Study
 
     where = Environment("MountainCar-v0", "car", {"vectorization": "async"})
-    settings = {"hidden": (8, 8), "replay": 64, "batch_size": 8, "warmup": 16}
-    cell = Cell(where, None, "dqn", "shared", steps=steps, num_envs=2, settings=settings)
+    settings = {"net_arch": (8, 8), "buffer_size": 64, "batch_size": 8, "learning_starts": 16}
+    cell = Cell(where, None, "dqn", "shared", total_timesteps=steps, num_envs=2, settings=settings)
     return Study("async", (cell,), (0,))
 
 

@@ -20,9 +20,10 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
 (FILE,) = (block for block in BLOCKS if "gym.register(" in block)
 TINY = """
 study = study.change(
-    steps=128, num_envs=2, settings={"hidden": (8, 8), "branch_width": 8}, normalise_obs=True
-).change(algorithm="ppo", settings={"rollout": 32, "minibatch": 16, "epochs": 1}).change(
-    algorithm="sac", settings={"warmup": 16, "batch_size": 8, "replay": 64}
+    total_timesteps=128, num_envs=2, normalize_obs=True,
+    settings={"net_arch": (8, 8), "branch_width": 8},
+).change(algorithm="ppo", settings={"n_steps": 16, "batch_size": 16, "n_epochs": 1}).change(
+    algorithm="sac", settings={"learning_starts": 16, "batch_size": 8, "buffer_size": 64}
 )
 slow = study.without(algorithm="sac").without(factorization="vdn")
 slow = slow.change(env_settings={"vectorization": "async"}, labels={"slots": "processes"})
@@ -52,7 +53,7 @@ if __name__ == "__main__":
         observation, action = agent.face.observation_space.sample(), agent.face.action_space
         assert agent.predict(observation) in action
         assert agent.evaluate(episodes=2).lengths.tolist() == [[20.0, 20.0]]
-        print("scale", agent.loop.normaliser.obs_mean.abs().sum().item())
+        print("scale", agent.loop.normalizer.obs_mean.abs().sum().item())
 """
 
 

@@ -27,29 +27,32 @@ def test_seeds_train_together_and_cells_do_not():
 
 
 def test_per_member_settings_train_together_with_their_own_values():
-    study = tiny_study(seeds=2, cells=[tiny_cell(lr=0.1), tiny_cell(lr=0.2), tiny_cell(tau=0.5)])
+    study = tiny_study(
+        seeds=2,
+        cells=[tiny_cell(learning_rate=0.1), tiny_cell(learning_rate=0.2), tiny_cell(tau=0.5)],
+    )
     first, second = pack_runs(study.runs())
-    assert sizes([first, second]) == [4, 2]  # tau is shared by a population, lr is not
-    assert first.config().algorithm.lr == (0.1, 0.1, 0.2, 0.2)
+    assert sizes([first, second]) == [4, 2]  # tau is shared by a population, learning_rate is not
+    assert first.config().algorithm.learning_rate == (0.1, 0.1, 0.2, 0.2)
     assert first.config().algorithm.gamma == 0.99
-    assert second.config().algorithm.lr == 5e-4
+    assert second.config().algorithm.learning_rate == 5e-4
 
 
 def test_schedules_are_settings_of_runs_and_of_their_ids():
     """A function is a table by then; who follows another schedule has metrics of their own."""
     rates = ("linear_1e-2", lambda remaining: 1e-2 * remaining**2, 1e-3)
-    study = tiny_study(seeds=2, cells=[tiny_cell(lr=rate) for rate in rates])
+    study = tiny_study(seeds=2, cells=[tiny_cell(learning_rate=rate) for rate in rates])
     runs = [Run.from_json(json.loads(json.dumps(run.to_json()))) for run in study.runs()]
     assert len({run.id for run in runs}) == 6
     assert [run.id for run in runs] == [run.id for run in study.runs()]
-    same = tiny_study(seeds=2, cells=[tiny_cell(lr="lin_0.01")]).runs()
+    same = tiny_study(seeds=2, cells=[tiny_cell(learning_rate="lin_0.01")]).runs()
     assert [run.id for run in runs[:2]] == [run.id for run in same]
     packs = pack_runs(runs)
     assert sizes(packs) == [2, 2, 2]
     algorithm = packs[1].config().algorithm
-    assert algorithm.lr(0.5) == pytest.approx(2.5e-3)
-    assert packs[0].config().algorithm.lr == "linear_0.01"
-    assert packs[2].config().algorithm.lr == 1e-3
+    assert algorithm.learning_rate(0.5) == pytest.approx(2.5e-3)
+    assert packs[0].config().algorithm.learning_rate == "linear_0.01"
+    assert packs[2].config().algorithm.learning_rate == 1e-3
 
 
 def test_a_setting_that_is_missing_cannot_vary():
@@ -89,7 +92,7 @@ def test_no_worker_idles_while_another_has_all():
 def test_kinds_take_turns_and_the_longest_of_a_kind_is_first():
     cells = [tiny_cell("dqn", "vdn"), tiny_cell("dqn", "shared"), tiny_cell("sac", "shared")]
     short, long, other = pack_runs(tiny_study(cells=cells, seeds=1).runs())
-    long = Pack(tuple(replace(run, steps=2 * run.steps) for run in long.runs))
+    long = Pack(tuple(replace(run, total_timesteps=2 * run.total_timesteps) for run in long.runs))
     assert short.kind == long.kind == (other.kind[0], "dqn")
     assert by_turns([short, long, other]) == [long, other, short]
 

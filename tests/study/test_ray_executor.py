@@ -19,7 +19,7 @@ CELLS = (("dqn", "vdn"), ("ppo", "shared"), ("sac", "ar"))
 
 
 def study():
-    cells = [tiny_cell(*cell, steps=192) for cell in CELLS]
+    cells = [tiny_cell(*cell, total_timesteps=192) for cell in CELLS]
     return tiny_study("ray", seeds=2, cells=cells)
 
 

@@ -17,10 +17,10 @@ RUN = Run(
     view="hybrid",
     algorithm="dqn",
     factorization="vdn",
-    settings={"lr": 0.001, "hidden": [8, 8]},
+    settings={"learning_rate": 0.001, "net_arch": [8, 8]},
     factorization_settings={},
     seed=3,
-    steps=64,
+    total_timesteps=64,
     num_envs=4,
     labels={"environment": "shoot"},
 )
@@ -30,24 +30,24 @@ def test_the_id_is_the_start_of_the_sha256_of_canonical_json():
     text = (
         '{"algorithm":"dqn","env":"HybridShoot","env_settings":{"mode":"dependent"},'
         '"factorization":"vdn","factorization_settings":{},"num_envs":4,"seed":3,'
-        '"settings":{"hidden":[8,8],"lr":0.001},"steps":64,"view":"hybrid"}'
+        '"settings":{"learning_rate":0.001,"net_arch":[8,8]},"total_timesteps":64,"view":"hybrid"}'
     )
     assert RUN.id == hashlib.sha256(text.encode()).hexdigest()[:16]
-    assert RUN.id == "fa14f92756ca6ff2"  # a change of this orphans every store there is
+    assert RUN.id == "ff2180c17b2cd948"  # a change of this orphans every store there is
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"seed": 4},
-        {"steps": 65},
+        {"total_timesteps": 65},
         {"num_envs": 5},
         {"view": None},
         {"env": "Platform"},
         {"env_settings": {}},
         {"algorithm": "sac"},
         {"factorization": "ar"},
-        {"settings": {"lr": 0.002, "hidden": [8, 8]}},
+        {"settings": {"learning_rate": 0.002, "net_arch": [8, 8]}},
         {"factorization_settings": {"critic_bins": 7}},
     ],
     ids=lambda change: next(iter(change)),
@@ -84,7 +84,7 @@ def test_a_setting_that_was_added_leaves_runs_what_they_were():
     assert other.run(0).id != before.run(0).id
 
 
-@pytest.mark.parametrize("name", ["normalise_obs", "normalise_reward"])
+@pytest.mark.parametrize("name", ["normalize_obs", "normalize_reward"])
 def test_switches_that_were_added_leave_runs_what_they_were(name):
     off, on = (Run.of(RUN.config.replace(**{name: said}), 3, RUN.labels) for said in (False, True))
     assert off == Run.of(RUN.config, 3, RUN.labels)

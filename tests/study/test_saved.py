@@ -19,7 +19,7 @@ from headwise.training.checkpoint import Checkpoint, read_checkpoint, write_chec
 
 HOW = Evaluate(every=0.25, episodes=2, last=3)
 CELLS = [
-    replace(tiny_cell(), evaluate=HOW, normalization={"normalise_obs": True}),
+    replace(tiny_cell(), evaluate=HOW, normalization={"normalize_obs": True}),
     tiny_cell("ppo", "qplex"),
     tiny_cell("sac", "ar", view="continuous"),
 ]

@@ -12,7 +12,7 @@ GRID = {
     "views": ("discrete", "hybrid"),
     "algorithms": ("ppo", "dqn"),
     "factorizations": ("vdn", "joint", "ar"),
-    "steps": 1000,
+    "total_timesteps": 1000,
     "seeds": 3,
 }
 
@@ -45,15 +45,19 @@ def test_conditions_must_all_hold_and_take_one_value_or_several():
 def test_changes_hold_where_they_should_and_later_ones_win():
     study = (
         grid()
-        .change(settings={"lr": 0.1})
-        .change(environment="Platform", algorithm="ppo", settings={"lr": 0.2, "epochs": 7})
-        .change(factorization="vdn", factorization_settings={"critic_bins": 3}, steps=5)
+        .change(settings={"learning_rate": 0.1})
+        .change(
+            environment="Platform", algorithm="ppo", settings={"learning_rate": 0.2, "n_epochs": 7}
+        )
+        .change(factorization="vdn", factorization_settings={"critic_bins": 3}, total_timesteps=5)
         .change(view="hybrid", env_settings={"discrete_heads": 1}, num_envs=2, labels={"x": "y"})
     )
     for cell in study.cells:
         platform_ppo = cell.environment.label == "Platform" and cell.algorithm == "ppo"
-        assert cell.settings == ({"lr": 0.2, "epochs": 7} if platform_ppo else {"lr": 0.1})
-        assert cell.steps == (5 if cell.factorization == "vdn" else 1000)
+        assert cell.settings == (
+            {"learning_rate": 0.2, "n_epochs": 7} if platform_ppo else {"learning_rate": 0.1}
+        )
+        assert cell.total_timesteps == (5 if cell.factorization == "vdn" else 1000)
         hybrid = cell.view == "hybrid"
         assert cell.environment.settings == ({"discrete_heads": 1} if hybrid else {})
         assert (cell.num_envs, cell.labels) == ((2, {"x": "y"}) if hybrid else (16, {}))
@@ -62,7 +66,7 @@ def test_changes_hold_where_they_should_and_later_ones_win():
 def test_a_study_is_never_changed_in_place():
     study = grid()
     before = study.cells
-    study.change(settings={"lr": 0.1}).without(view="hybrid").adding(tiny_cell())
+    study.change(settings={"learning_rate": 0.1}).without(view="hybrid").adding(tiny_cell())
     assert study.cells == before
 
 
@@ -79,12 +83,15 @@ def test_labels_are_conditions_too():
         (lambda: grid(factorizations=("vnd",)).runs(), "Did you mean 'vdn'"),
         (lambda: grid().change(settings={"gama": 0.9}).runs(), "Did you mean 'gamma'"),
         (lambda: grid().change(settings={"gamma": 9.0}).runs(), "gamma"),
-        (lambda: grid().change(settings={"lr": (0.1, 0.2)}).runs(), "several values for one run"),
+        (
+            lambda: grid().change(settings={"learning_rate": (0.1, 0.2)}).runs(),
+            "several values for one run",
+        ),
         (lambda: grid().without(algorithm="sac"), "no cell"),
         (lambda: grid().change(algo="ppo"), "Did you mean 'algorithm'"),
-        (lambda: grid(steps=0).runs(), "steps"),
-        (lambda: grid(normalise_obs=1).runs(), "normalise_obs is a switch"),
-        (lambda: grid(normalise_ob=True), "Did you mean 'normalise_obs'"),
+        (lambda: grid(total_timesteps=0).runs(), "total_timesteps"),
+        (lambda: grid(normalize_obs=1).runs(), "normalize_obs is a switch"),
+        (lambda: grid(normalize_ob=True), "Did you mean 'normalize_obs'"),
         (lambda: grid(seeds=()).runs(), "no seeds"),
         (lambda: grid(seeds=(-1,)).runs(), "seed"),
         (lambda: grid(seeds=(1, 1)).runs(), "same run twice"),
@@ -99,10 +106,10 @@ def test_mistakes_are_refused_before_anything_runs(make, message):
 
 
 def test_switches_are_set_for_all_or_for_some():
-    study = grid(normalise_reward=True).change(algorithm="ppo", normalise_obs=True)
+    study = grid(normalize_reward=True).change(algorithm="ppo", normalize_obs=True)
     for cell in study.without(factorization="joint", view="hybrid").cells:
         run = cell.run(0)
-        told = Normalization(normalise_obs=cell.algorithm == "ppo", normalise_reward=True)
+        told = Normalization(normalize_obs=cell.algorithm == "ppo", normalize_reward=True)
         assert run.config.normalization == told
 
 
@@ -112,8 +119,8 @@ def test_labels_may_be_numbers():
     assert study.cells[1].run(0).name == "shoot/hybrid/ppo/shared/8/seed0"
     for wanted in (8, "8", (8, 9)):
         assert [cell.algorithm for cell in study.without(width=wanted).cells] == ["dqn"]
-    with pytest.raises(ConfigError, match=r"ppo/shared/8: steps must be a count"):
-        study.change(steps=0, width=8).runs()
+    with pytest.raises(ConfigError, match=r"ppo/shared/8: total_timesteps must be a count"):
+        study.change(total_timesteps=0, width=8).runs()
 
 
 def test_labels_alone_do_not_make_another_run():

@@ -20,17 +20,17 @@ from headwise.study.planner import Pack
 STUDY = """
 from headwise.study import Study
 
-def make(smoke=False, steps=64):
+def make(smoke=False, total_timesteps=64):
     study = Study.grid(
         "mine" + ("-smoke" if smoke else ""),
         environments=["HybridShoot"],
         views=["hybrid"],
         algorithms=["dqn"],
         factorizations=["vdn", "shared"],
-        steps=32 if smoke else steps,
+        total_timesteps=32 if smoke else total_timesteps,
         seeds=2,
         num_envs=4,
-        settings={"hidden": (8, 8), "warmup": 8, "batch_size": 8, "replay": 64},
+        settings={"net_arch": (8, 8), "learning_starts": 8, "batch_size": 8, "buffer_size": 64},
     )
     return study.without(factorization="shared") if smoke else study
 """
@@ -163,10 +163,15 @@ def test_no_name_in_a_file_leads_out_of_the_folder(here, capsys):
 def test_smoke_arguments_and_another_folder(here, capsys):
     assert call("run", "studies/mine.py", "--smoke", "--executor", "inline", "--out", "x") == 0
     assert "2 of 2 runs are finished in x" in capsys.readouterr().err
-    assert call("run", "mine", "--args", "steps=16", "--executor", "inline", "--only", "seed1") == 0
+    assert (
+        call(
+            "run", "mine", "--args", "total_timesteps=16", "--executor", "inline", "--only", "seed1"
+        )
+        == 0
+    )
     assert "2 of 2 runs are finished in runs/mine" in capsys.readouterr().err
     plan = json.loads((here / "runs/mine/study.json").read_text())["plan"]
-    assert [run["steps"] for run in plan] == [16] * 4
+    assert [run["total_timesteps"] for run in plan] == [16] * 4
 
 
 def test_checkpoints_are_kept_counted_and_taken_by_other_commands(here, capsys):
@@ -210,9 +215,12 @@ def test_a_dry_run_says_what_it_costs_and_leaves_nothing(here, capsys):
 
 
 def test_products_are_rounded_as_told_and_what_is_missing_is_said(here, capsys):
-    assert call("run", "mine", "--executor", "inline", "--device", "cpu", "--products", "tf32") == 0
+    assert (
+        call("run", "mine", "--executor", "inline", "--device", "cpu", "--matmul-precision", "tf32")
+        == 0
+    )
     said = " ".join(capsys.readouterr().err.split())
-    assert "warning: products tf32: only GPUs have them, and this is cpu; float32 is used" in said
+    assert "matmul precision tf32: only GPUs have it, and this is cpu; float32 is used" in said
     store = Store(here / "runs" / "mine")
     assert {store.fingerprint(r.id)["float32_products"] for r in store.plan()} == {"high"}
 
@@ -296,8 +304,11 @@ def test_failures_set_the_exit_status_and_are_explained(here, capsys):
     [
         (("run", "mein"), "Did you mean 'mine'"),
         (("run", "mine", "--shard", "5/2"), "a shard is"),
-        (("run", "mine", "--args", "stepps=3"), "Did you mean 'steps'"),
-        (("run", "mine", "--args", "steps"), "no argument of a study; got steps"),
+        (("run", "mine", "--args", "total_timestep=3"), "Did you mean 'total_timesteps'"),
+        (
+            ("run", "mine", "--args", "total_timesteps"),
+            "no argument of a study; got total_timesteps",
+        ),
         (("run", "mine", "--only", ","), "no pattern"),
         (("status", "nowhere"), "no study in nowhere"),
         (("status", "nowhere.py"), "no such study"),

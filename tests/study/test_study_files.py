@@ -173,7 +173,9 @@ def test_target_entropies_of_a_cell_train_together():
 def test_sac_learns_with_our_own_settings_in_the_cells_of_the_off_policy_study(settings):
     ours = load_study("learning", family="sac", settings=settings)
     theirs = load_study("learning", family="off_policy").without(algorithm="dqn")
-    assert [(c.title, c.steps) for c in ours.cells] == [(c.title, c.steps) for c in theirs.cells]
+    assert [(c.title, c.total_timesteps) for c in ours.cells] == [
+        (c.title, c.total_timesteps) for c in theirs.cells
+    ]
     own = SAC(**settings)
     names = ("target_entropy", "entropy_bonus", "actor_gradient", "activation", *settings)
     for run in ours.runs():
@@ -288,14 +290,18 @@ def test_hyperparameters_and_budgets_are_those_of_the_appendix():
         key = (run.labels["environment"], run.view, run.algorithm)
         seen.add(key)
         steps, gamma, *rest = rows[key]
-        names = ("rollout", "minibatch", "epochs") if len(rest) == 3 else ("replay", "batch_size")
-        assert run.steps == int(steps)
+        found = dict(run.settings)
+        if run.algorithm == "ppo":  # the appendix counts all environments together
+            found["n_steps"] *= run.num_envs
+        on_policy, off_policy = ("n_steps", "batch_size", "n_epochs"), ("buffer_size", "batch_size")
+        names = on_policy if run.algorithm == "ppo" else off_policy
+        assert run.total_timesteps == int(steps)
         assert run.settings["gamma"] == float(gamma)
-        assert [run.settings[name] for name in names] == [int(number) for number in rest]
-        assert run.settings["lr"] == 5e-4
-        assert run.settings["hidden"] == [128 if key[0] == "lander" else 256] * 2
+        assert [found[name] for name in names] == [int(number) for number in rest]
+        assert run.settings["learning_rate"] == 5e-4
+        assert run.settings["net_arch"] == [128 if key[0] == "lander" else 256] * 2
         if run.algorithm == "ppo":
-            assert (run.settings["clip"], run.settings["gae_lambda"]) == (0.2, 0.95)
+            assert (run.settings["clip_range"], run.settings["gae_lambda"]) == (0.2, 0.95)
         else:
             assert run.settings["tau"] == 0.01
         if run.algorithm == "sac":
@@ -306,16 +312,17 @@ def test_hyperparameters_and_budgets_are_those_of_the_appendix():
 def test_costs_are_those_of_the_papers_cells():
     paper = {run.name: run.to_json() for run in load_study("paper").with_seeds(1).runs()}
     for run in load_study("costs").runs():
-        assert {**run.to_json(), "steps": 0} == {**paper[run.name], "steps": 0}
+        assert {**run.to_json(), "total_timesteps": 0} == {**paper[run.name], "total_timesteps": 0}
         s = run.settings  # at least two updates of PPO, and a hundred of the others
-        enough = 2 * s["rollout"] if run.algorithm == "ppo" else s["warmup"] + 400
-        assert enough <= run.steps < 20_000
+        rollouts = 2 * s.get("n_steps", 0) * run.num_envs
+        enough = rollouts if run.algorithm == "ppo" else s["learning_starts"] + 400
+        assert enough <= run.total_timesteps < 20_000
 
 
 def test_equal_budgets():
     study = load_study("paper", equal_budget=True)
     assert study.name == "paper-equal_budget"
-    budgets = {(c.environment.label, c.steps) for c in study.cells}
+    budgets = {(c.environment.label, c.total_timesteps) for c in study.cells}
     assert budgets == {
         ("push", 1_000_000),
         ("lander", 400_000),
@@ -381,7 +388,7 @@ RESULTS = {
         for settings in (
             {},
             {"dueling": False},
-            {"dueling": False, "hidden": (256, 256, 256)},
+            {"dueling": False, "net_arch": (256, 256, 256)},
         )
     ],
     "learning_sac": [
@@ -440,7 +447,7 @@ def test_a_study_is_found_by_name_and_by_path(tmp_path):
     mine.write_text(
         "from headwise.study import Study\n"
         "study = Study.grid('mine', environments=['Platform'], algorithms=['dqn'],"
-        " factorizations=['vdn'], steps=10)\n"
+        " factorizations=['vdn'], total_timesteps=10)\n"
     )
     assert isinstance(load_study(mine), Study)
     with pytest.raises(ConfigError, match="takes no arguments"):
@@ -488,11 +495,11 @@ def test_a_study_may_say_nothing_of_its_arguments(tmp_path):
     mine.write_text(
         "from __future__ import annotations\n"
         "from headwise.study import Study\n"
-        "def make(steps=10, kind: Unknown = None):\n"
+        "def make(total_timesteps=10, kind: Unknown = None):\n"
         "    return Study.grid('mine', environments=['Platform'], algorithms=['dqn'],"
-        " factorizations=['vdn'], steps=steps)\n"
+        " factorizations=['vdn'], total_timesteps=total_timesteps)\n"
     )
-    assert load_study(mine, steps=20, kind=3).cells[0].steps == 20
+    assert load_study(mine, total_timesteps=20, kind=3).cells[0].total_timesteps == 20
 
 
 def test_what_is_not_there_is_told():

@@ -50,10 +50,10 @@ def test_what_begins_once_more_leaves_nothing_of_before(tmp_path):
     from tensorboard.backend.event_processing import event_accumulator as events
 
     for _ in range(2):
-        sink = hw.TensorBoardSink(tmp_path)
-        sink.open([3], 0)
-        sink.write(REPORT)
-        sink.close()
+        logger = hw.TensorBoardLogger(tmp_path)
+        logger.open([3], 0)
+        logger.write(REPORT)
+        logger.close()
     log = events.EventAccumulator(str(tmp_path / "seed_3"))
     log.Reload()
     assert len(log.Scalars("x")) == 1
@@ -83,14 +83,14 @@ def test_services_get_settings_group_and_tags(tmp_path, monkeypatch):
         assert settings["project"] == "tiny"
         assert settings["group"] == run.cell
         assert settings["tags"] == ["shoot", run.algorithm, run.factorization]
-        assert settings["config"]["settings"]["lr"] == run.settings["lr"]
+        assert settings["config"]["settings"]["learning_rate"] == run.settings["learning_rate"]
         assert settings["config"]["seed"] == run.seed
         assert settings["resume"] == "never"
 
 
 def mine(logged):
     """Loggers of my own."""
-    return [hw.CSVSink(logged.folder / "mine" / f"{logged.run.id}.csv")]
+    return [hw.CSVLogger(logged.folder / "mine" / f"{logged.run.id}.csv")]
 
 
 @pytest.mark.parametrize("executor", ["inline", "local"])

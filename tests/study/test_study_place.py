@@ -85,8 +85,8 @@ def test_it_is_said(tmp_path, with_gpu, timed, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(
         "from headwise.study import Environment, Study\n"
         "study = Study.grid('mine', environments=[Environment('HybridShoot')], "
-        "views=['discrete'], algorithms=['dqn'], factorizations=['vdn'], steps=32, seeds=1, "
-        "settings={'hidden': (8,), 'warmup': 16})\n"
+        "views=['discrete'], algorithms=['dqn'], factorizations=['vdn'], total_timesteps=32, "
+        "seeds=1, settings={'net_arch': (8,), 'learning_starts': 16})\n"
     )
     assert main(["run", "mine.py", "--dry-run", "--device", "cpu"]) == 0
     said = capsys.readouterr().err

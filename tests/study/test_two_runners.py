@@ -12,8 +12,9 @@ from headwise.study import Environment, Evaluate, Study
 
 study = Study.grid(
     "array", environments=[Environment("HybridShoot", "shoot")], algorithms=["ppo"],
-    factorizations=["shared", "vdn", "ar", "independent"], steps=4096, seeds=3, num_envs=4,
-    settings={"hidden": (8, 8), "branch_width": 8, "rollout": 32, "minibatch": 16},
+    factorizations=["shared", "vdn", "ar", "independent"], total_timesteps=4096, seeds=3,
+    num_envs=4,
+    settings={"net_arch": (8, 8), "branch_width": 8, "n_steps": 8, "batch_size": 16},
     evaluate=Evaluate(every=0.5, episodes=2, last=5),
 )
 """

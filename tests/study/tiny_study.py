@@ -7,21 +7,21 @@ from headwise.study.result import TIMINGS
 from headwise.training.checkpoint import read_checkpoint
 
 SMALL = {
-    "ppo": {"rollout": 32, "minibatch": 16, "epochs": 1},
-    "dqn": {"replay": 64, "batch_size": 8, "warmup": 16},
-    "sac": {"replay": 64, "batch_size": 8, "warmup": 16},
+    "ppo": {"n_steps": 8, "batch_size": 16, "n_epochs": 1},
+    "dqn": {"buffer_size": 64, "batch_size": 8, "learning_starts": 16},
+    "sac": {"buffer_size": 64, "batch_size": 8, "learning_starts": 16},
 }
 
 
-def tiny_cell(algorithm="dqn", factorization="vdn", steps=64, view="hybrid", **settings):
+def tiny_cell(algorithm="dqn", factorization="vdn", total_timesteps=64, view="hybrid", **settings):
     return Cell(
         Environment("HybridShoot", "shoot"),
         view,
         algorithm,
         factorization,
-        steps=steps,
+        total_timesteps=total_timesteps,
         num_envs=4,
-        settings={"hidden": (8, 8), "branch_width": 8, **SMALL[algorithm], **settings},
+        settings={"net_arch": (8, 8), "branch_width": 8, **SMALL[algorithm], **settings},
     )
 
 

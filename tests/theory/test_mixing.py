@@ -1,4 +1,4 @@
-"""What the paper says of PPO-MIX, of mixers and of centring, exactly (docs/theory.md)."""
+"""What the paper says of PPO-MIX, of mixers and of centering, exactly (docs/theory.md)."""
 
 import math
 
@@ -47,7 +47,7 @@ def test_such_weights_make_of_a_baseline_a_bias_and_not_a_variance():
     assert mean(lambda i, d, w: w * score(i)) == pytest.approx(3 / 64)
 
 
-def test_normalised_weights_do_sum_to_the_plain_estimate():
+def test_normalized_weights_do_sum_to_the_plain_estimate():
     """The text says they do not, as slopes of a mixer do not sum to 1; equation 8 divides by it."""
     slopes, advantages = np.array([0.3, 2.5]), np.array([1.2, -0.7])
     share = slopes * advantages / (slopes * advantages).sum()
@@ -84,7 +84,7 @@ def test_centered_advantages_do_not_make_v_the_value_under_a_mixer():
     assert np.dot(HALF, found) == pytest.approx(0.568, abs=5e-4)
 
 
-def test_max_centring_makes_v_the_value_of_the_best_joint_action():
+def test_max_centering_makes_v_the_value_of_the_best_joint_action():
     """Appendix B.2: f(0) = 0 without a bias, and nothing is above it."""
     rng = torch.Generator().manual_seed(0)
     first, second = torch.randn(3, 4, generator=rng), torch.randn(4, generator=rng)
@@ -106,7 +106,7 @@ def test_two_wrong_options_never_cost_more_than_both_alone():
         assert both >= one + other - 1e-5
 
 
-def test_max_centring_is_not_the_value_of_soft_actor_critic():
+def test_max_centering_is_not_the_value_of_soft_actor_critic():
     """Appendix B.3: with two options that are alike the soft value is V + alpha log 2, not V."""
     alpha, centered = 0.2, np.array([0.0, 0.0])
     above = alpha * np.log(np.exp(centered / alpha).sum())

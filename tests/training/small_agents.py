@@ -8,14 +8,19 @@ from gymnasium import spaces
 import headwise as hw
 
 SETTINGS = {
-    "ppo": {"rollout": 64, "minibatch": 32, "epochs": 2},
-    "dqn": {"replay": 500, "batch_size": 16, "warmup": 32, "epsilon_start": 1.0},
-    "sac": {"replay": 500, "batch_size": 16, "warmup": 32, "target_entropy_end": 0.1},
+    "ppo": {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
+    "dqn": {
+        "buffer_size": 500,
+        "batch_size": 16,
+        "learning_starts": 32,
+        "exploration_initial_eps": 1.0,
+    },
+    "sac": {"buffer_size": 500, "batch_size": 16, "learning_starts": 32, "target_entropy_end": 0.1},
 }
 
 
 def small_agent(algo="ppo", env="HybridShoot", **more):
-    settings = {"hidden": (16, 16), "seeds": 2, "num_envs": 4, **SETTINGS[algo], **more}
+    settings = {"net_arch": (16, 16), "seeds": 2, "num_envs": 4, **SETTINGS[algo], **more}
     return hw.Agent(algo, env, **settings)
 
 

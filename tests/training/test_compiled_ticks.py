@@ -230,7 +230,7 @@ def test_what_is_not_compiled_takes_ticks(what, monkeypatch):
     elif what == "object":
         monkeypatch.setattr(loop.env, "step", loop.env.step)
     elif what == "normalizer":
-        loop = small_agent(normalise_reward=True).loop
+        loop = small_agent(normalize_reward=True).loop
     elif what == "masks":
         loop = small_agent(env=Countdown).loop
     ticks = loop.tick
@@ -271,7 +271,7 @@ def test_environment_and_arrays_outlive_who_made_them():
 
 def test_reports_and_checkpoints_come_at_the_steps_they_would(tmp_path):
     seen = []
-    agent = small_agent(env="HybridShoot", view="hybrid", rollout=400)
+    agent = small_agent(env="HybridShoot", view="hybrid", n_steps=100)
     agent.learn(
         300,
         progress=False,
@@ -281,7 +281,7 @@ def test_reports_and_checkpoints_come_at_the_steps_they_would(tmp_path):
         checkpoint_every=70,
     )
     assert seen == [(n, n // 4) for n in (52, 100, 152, 200, 252, 300)]
-    plain = small_agent(env="HybridShoot", view="hybrid", rollout=400).learn(300, progress=False)
+    plain = small_agent(env="HybridShoot", view="hybrid", n_steps=100).learn(300, progress=False)
     assert states_equal(plain.loop, agent.loop)
 
 
@@ -293,7 +293,7 @@ def test_a_watcher_that_says_nothing_looks_after_every_tick():
 
 
 def test_a_callback_stops_at_its_step():
-    agent = small_agent(env="HybridShoot", view="hybrid", rollout=400)
+    agent = small_agent(env="HybridShoot", view="hybrid", n_steps=100)
     agent.learn(300, progress=False, callbacks=[lambda report: report.step >= 100], log_every=20)
     assert agent.loop.env_steps == 100
 

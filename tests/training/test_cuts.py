@@ -50,7 +50,7 @@ def transitions(agent):
 def test_a_step_that_failed_leaves_no_transition_that_never_was():
     """One environment moves on and the other fails: what follows are new episodes in both."""
     Numbered.made, Numbered.fails_at = 0, None
-    agent = small_agent("dqn", Numbered, seeds=1, num_envs=2, warmup=1000)
+    agent = small_agent("dqn", Numbered, seeds=1, num_envs=2, learning_starts=1000)
     agent.learn(20, progress=False)
     Numbered.fails_at = 9
     with pytest.raises(RuntimeError, match="hiccup"):
@@ -70,7 +70,7 @@ def broken(path, agent, env):
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
 def test_memory_survives_a_checkpoint_before_the_first_step(algo, tmp_path):
-    settings = {"rollout": 400} if algo == "ppo" else {"n_step": 3}
+    settings = {"n_steps": 100} if algo == "ppo" else {"n_step": 3}
     agent = small_agent(algo, Countdown, **settings).learn(200, progress=False)
     again = broken(tmp_path / "x.zip", agent, Countdown)
     ours, theirs = (a.loop.memory.state_dict() for a in (agent, again))
@@ -107,7 +107,7 @@ def test_updates_wait_for_what_is_in_memory(tmp_path):
 
 def test_returns_do_not_reach_across_a_cut():
     """The first step of new episodes earns 1 and nothing is left of the old: 1 at once."""
-    loop = small_agent("dqn", Countdown, normalise_reward=True).loop
+    loop = small_agent("dqn", Countdown, normalize_reward=True).loop
     loop.run(40)
     loop.begin_episodes()
-    assert loop.normaliser.state_dict()["so_far"].abs().sum() == 0.0
+    assert loop.normalizer.state_dict()["so_far"].abs().sum() == 0.0

@@ -99,7 +99,7 @@ def test_a_member_scores_the_same_alone():
 
 def test_short_episodes_are_not_counted_twice():
     """Episodes last as long as their slot's number + 1; a fair sample has as many of each."""
-    agent = hw.Agent("ppo", Countdown, num_envs=4, seeds=1, hidden=(8,), rollout=16)
+    agent = hw.Agent("ppo", Countdown, num_envs=4, seeds=1, net_arch=(8,), n_steps=4)
     found = agent.evaluate(8)
     assert found.lengths.shape == (1, 8)
     assert found.returns.sum() == found.lengths.sum()  # a reward of one for each step
@@ -112,13 +112,13 @@ def two_at_once():
 
 @pytest.mark.parametrize("make", [Countdown, two_at_once])
 def test_the_only_environment_there_is_plays_the_same_episodes_at_every_call(make):
-    agent = hw.Agent("ppo", make(), hidden=(8,), rollout=16).learn(40, progress=False)
+    agent = hw.Agent("ppo", make(), net_arch=(8,), n_steps=16).learn(40, progress=False)
     first, again, other = agent.evaluate(20), agent.evaluate(20), agent.evaluate(20, seed=1)
     np.testing.assert_array_equal(first.returns, again.returns)
     assert not np.array_equal(first.returns, other.returns)
     agent.learn(40, progress=False)
     np.testing.assert_array_equal(first.returns, agent.evaluate(20).returns)
-    by_name = hw.Agent("ppo", Countdown, hidden=(8,), rollout=16, num_envs=agent.config.num_envs)
+    by_name = hw.Agent("ppo", Countdown, net_arch=(8,), n_steps=16, num_envs=agent.config.num_envs)
     np.testing.assert_array_equal(first.returns, by_name.evaluate(20).returns)
     agent.member(0).evaluate(20)  # in the same environment
 
@@ -143,7 +143,7 @@ class Endless(gym.Env):
 
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_an_episode_without_end_can_be_cut_short(num_envs):
-    agent = hw.Agent("ppo", Endless, num_envs=num_envs, hidden=(8,))
+    agent = hw.Agent("ppo", Endless, num_envs=num_envs, net_arch=(8,))
     found = agent.evaluate(5, max_steps=4)
     # 1 + 2 + 3 + 4 where it was cut; 1 + 2 in the episode after the reset, which ends by itself.
     expected = {1: ([10, 3, 10, 3, 10], [4, 2, 4, 2, 4]), 2: ([10, 10, 3, 3, 10], [4, 4, 2, 2, 4])}
@@ -167,7 +167,7 @@ def ticking(monkeypatch, seconds):
 
 
 def test_a_long_evaluation_says_how_far_it_is(monkeypatch, caplog):
-    agent = hw.Agent("ppo", Countdown, num_envs=1, hidden=(8,))
+    agent = hw.Agent("ppo", Countdown, num_envs=1, net_arch=(8,))
     agent.evaluate(3)
     assert not caplog.text  # it takes less than half a minute
     ticking(monkeypatch, 10.0)
@@ -179,7 +179,7 @@ def test_a_long_evaluation_says_how_far_it_is(monkeypatch, caplog):
 
 def test_an_episode_that_may_never_end_is_pointed_out(monkeypatch, caplog):
     ticking(monkeypatch, 1.0)
-    agent = hw.Agent("ppo", Endless, num_envs=2, hidden=(8,))
+    agent = hw.Agent("ppo", Endless, num_envs=2, net_arch=(8,))
     agent.evaluate(2, max_steps=70)
     first, second = caplog.messages
     assert "after 30 s: 0 of 2 episodes have ended. One that has not has taken 30 steps." in first
@@ -208,7 +208,7 @@ class Counted(Countdown):
 
 @pytest.mark.parametrize("episodes", [1, 3, 4, 9])
 def test_only_copies_with_episodes_to_play_are_stepped(monkeypatch, episodes):
-    agent = hw.Agent("ppo", Counted, num_envs=4, seeds=2, hidden=(8,), rollout=16)
+    agent = hw.Agent("ppo", Counted, num_envs=4, seeds=2, net_arch=(8,), n_steps=4)
     monkeypatch.setattr(Counted, "steps", 0)
     found = agent.evaluate(episodes)
     assert Counted.steps == found.lengths.sum()
@@ -223,7 +223,7 @@ def test_only_copies_with_episodes_to_play_are_stepped(monkeypatch, episodes):
 
 
 def test_an_only_environment_is_stepped_as_a_whole_again_after_an_evaluation(monkeypatch):
-    agent = hw.Agent("ppo", Counted(), hidden=(8,), rollout=16)
+    agent = hw.Agent("ppo", Counted(), net_arch=(8,), n_steps=16)
     agent.evaluate(3)
     monkeypatch.setattr(Counted, "steps", 0)
     agent.learn(40, progress=False)

@@ -32,7 +32,7 @@ class Reports:
     ("algo", "env", "more"),
     [
         ("ppo", "HybridShoot", {}),
-        ("ppo", "HybridShoot", {"normalise_obs": True, "normalise_reward": True}),
+        ("ppo", "HybridShoot", {"normalize_obs": True, "normalize_reward": True}),
         ("ppo", Countdown, {}),
         ("dqn", "CartPole-v1", {}),
         ("dqn", "HybridShoot", {"bins": 3}),
@@ -114,7 +114,7 @@ def test_one_environment_is_kept_and_closed(monkeypatch):
         def close(self):
             closed.append(self)
 
-    agent = hw.Agent("ppo", Watched, num_envs=4, seeds=2, hidden=(8,), rollout=16)
+    agent = hw.Agent("ppo", Watched, num_envs=4, seeds=2, net_arch=(8,), n_steps=4)
     before = len(made)
     agent.learn(200, progress=False, eval_every=40, eval_episodes=3)
     fresh = made[before:]
@@ -140,7 +140,7 @@ def test_a_native_environment_seeded_again_is_as_new():
 
 def test_it_is_written_and_shown(tmp_path, capsys):
     small_agent(seeds=[5, 6]).learn(
-        300, eval_every=100, eval_episodes=2, sinks=[hw.CSVSink(tmp_path / "x.csv")],
+        300, eval_every=100, eval_episodes=2, loggers=[hw.CSVLogger(tmp_path / "x.csv")],
         log_every=150,
     )  # fmt: skip
     rows = list(csv.DictReader((tmp_path / "x.csv").read_text().splitlines()))
@@ -216,7 +216,7 @@ def test_stopping_on_an_evaluation(tmp_path, monkeypatch):
 
 
 def test_an_only_environment_cannot_be_measured_in_meanwhile():
-    agent = hw.Agent("ppo", Countdown(), hidden=(8,), rollout=16)
+    agent = hw.Agent("ppo", Countdown(), net_arch=(8,), n_steps=16)
     with pytest.raises(hw.EnvError, match="the only one there is"):
         agent.learn(40, progress=False, eval_every=20)
     agent.learn(40, progress=False)

@@ -52,11 +52,11 @@ def rates_of(agent, steps=STEPS, name="train/learning_rate"):
 )
 def test_what_is_given_is_kept_in_one_form(given, kept):
     assert plain_schedule("x", given, 5e-4) == kept
-    assert hw.DQN(lr=given).lr == kept
+    assert hw.DQN(learning_rate=given).learning_rate == kept
 
 
 def test_a_function_is_kept_as_a_table_with_lines_between():
-    table = hw.PPO(lr=lambda remaining: 1e-3 * remaining**2).lr
+    table = hw.PPO(learning_rate=lambda remaining: 1e-3 * remaining**2).learning_rate
     assert isinstance(table, Table)
     assert len(table.values) == 1001
     assert (table.values[0], table.values[-1]) == (1e-3, 0.0)
@@ -69,25 +69,41 @@ def test_a_function_is_kept_as_a_table_with_lines_between():
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("lr", "fast", r"must be a number or a schedule, or one for each member; got fast"),
-        ("lr", "linear_", r"got linear_; allowed: 3e-4, 'linear'"),
-        ("lr", "linear_x", "got linear_x"),
-        ("lr", "linear_nan", "gives no number; got nan"),
-        ("lr", "linear_-1", "out of range"),
-        ("lr", "linear_0", "out of range"),
-        ("clip", "linear_20", "out of range"),
-        ("lr", None, "must be a number or a schedule"),
-        ("lr", True, "must be a number or a schedule"),
-        ("lr", {"values": [1.0]}, "must be a number or a schedule"),
-        ("lr", {"values": [1.0, "x"]}, "gives no number; got x"),
-        ("lr", {"values": [1.0, 2.0], "more": 1}, "must be a number or a schedule"),
-        ("lr", (0.1, "fast"), "got fast"),
-        ("lr", lambda remaining: None, "gives no number where 1 of the run remains; got None"),
-        ("lr", lambda remaining: float("nan"), "gives no number where 1 of the run remains"),
-        ("lr", lambda remaining: 1.0 / remaining, "fails where 0 of the run remains; got ZeroDiv"),
-        ("lr", lambda: 0.1, r"fails where 1 of the run remains; got TypeError"),
-        ("lr", lambda remaining: 0.0, "out of range"),
-        ("lr", lambda remaining: remaining - 0.5, "out of range"),
+        (
+            "learning_rate",
+            "fast",
+            r"must be a number or a schedule, or one for each member; got fast",
+        ),
+        ("learning_rate", "linear_", r"got linear_; allowed: 3e-4, 'linear'"),
+        ("learning_rate", "linear_x", "got linear_x"),
+        ("learning_rate", "linear_nan", "gives no number; got nan"),
+        ("learning_rate", "linear_-1", "out of range"),
+        ("learning_rate", "linear_0", "out of range"),
+        ("clip_range", "linear_20", "out of range"),
+        ("learning_rate", None, "must be a number or a schedule"),
+        ("learning_rate", True, "must be a number or a schedule"),
+        ("learning_rate", {"values": [1.0]}, "must be a number or a schedule"),
+        ("learning_rate", {"values": [1.0, "x"]}, "gives no number; got x"),
+        ("learning_rate", {"values": [1.0, 2.0], "more": 1}, "must be a number or a schedule"),
+        ("learning_rate", (0.1, "fast"), "got fast"),
+        (
+            "learning_rate",
+            lambda remaining: None,
+            "gives no number where 1 of the run remains; got None",
+        ),
+        (
+            "learning_rate",
+            lambda remaining: float("nan"),
+            "gives no number where 1 of the run remains",
+        ),
+        (
+            "learning_rate",
+            lambda remaining: 1.0 / remaining,
+            "fails where 0 of the run remains; got ZeroDiv",
+        ),
+        ("learning_rate", lambda: 0.1, r"fails where 1 of the run remains; got TypeError"),
+        ("learning_rate", lambda remaining: 0.0, "out of range"),
+        ("learning_rate", lambda remaining: remaining - 0.5, "out of range"),
         ("gamma", "linear", "must be a number, or one for each member; got linear"),
         ("gamma", lambda remaining: remaining, "must be a number, or one for each member"),
     ],
@@ -99,17 +115,19 @@ def test_what_cannot_be_a_schedule_is_refused(setting, value, message):
 
 @pytest.mark.parametrize("rate", ["linear_1e-3", halved, (halved, "linear"), (0.1, halved)])
 def test_a_run_with_a_schedule_is_plain_data(rate):
-    config = RunConfig.of("ppo", "HybridShoot", lr=rate, clip="linear", total_timesteps=100)
+    config = RunConfig.of(
+        "ppo", "HybridShoot", learning_rate=rate, clip_range="linear", total_timesteps=100
+    )
     read = RunConfig.from_json(json.loads(json.dumps(config.to_json())))
     assert read == config
     assert read.run_id(0) == config.run_id(0)
-    assert config.run_id(0) != config.replace(lr=1e-3).run_id(0)
+    assert config.run_id(0) != config.replace(learning_rate=1e-3).run_id(0)
     if not isinstance(rate, tuple):
         run = Run.of(config, 3, {})
         assert Run.from_json(json.loads(json.dumps(run.to_json()))).config == config
-        merged = RunConfig.merged([config, config.replace(lr=1e-3)])
+        merged = RunConfig.merged([config, config.replace(learning_rate=1e-3)])
         assert merged.for_member(0) == config
-        assert merged.for_member(1) == config.replace(lr=1e-3)
+        assert merged.for_member(1) == config.replace(learning_rate=1e-3)
 
 
 # --- what it does ---------------------------------------------------------------------------------
@@ -117,20 +135,22 @@ def test_a_run_with_a_schedule_is_plain_data(rate):
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_a_line_falls_with_the_steps_taken(algo):
-    found = rates_of(small_agent(algo, lr=("linear_2e-3", 1e-3)))
+    found = rates_of(small_agent(algo, learning_rate=("linear_2e-3", 1e-3)))
     assert len(found) >= 3
     assert found[:, 1] == pytest.approx(2e-3 * (1.0 - found[:, 0] / STEPS), rel=1e-6, abs=1e-12)
     assert (found[:, 2] == np.float32(1e-3)).all()
 
 
 def test_a_clip_range_narrows():
-    found = rates_of(small_agent("ppo", clip="linear"), name="train/clip_range")
+    found = rates_of(small_agent("ppo", clip_range="linear"), name="train/clip_range")
     assert found[:, 1] == pytest.approx(0.2 * (1.0 - found[:, 0] / STEPS), rel=1e-6, abs=1e-9)
     assert "train/learning_rate" not in small_agent("ppo").learn(STEPS, progress=False).loop.metrics
 
 
 def test_the_actor_of_sac_has_its_share():
-    agent = small_agent("sac", lr=halved, actor_lr_scale=0.5).learn(STEPS // 2, progress=False)
+    agent = small_agent("sac", learning_rate=halved, actor_lr_scale=0.5).learn(
+        STEPS // 2, progress=False
+    )
     rates = {
         name: x.learning_rate.tensor.flatten().tolist()
         for name, x in agent.loop.algorithm.optimizers.items()
@@ -141,8 +161,10 @@ def test_the_actor_of_sac_has_its_share():
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_a_schedule_that_stays_is_its_number_to_the_bit(algo):
-    more = {"clip": lambda remaining: 0.2} if algo == "ppo" else {}
-    followed = small_agent(algo, lr=lambda remaining: 5e-4, **more).learn(STEPS, progress=False)
+    more = {"clip_range": lambda remaining: 0.2} if algo == "ppo" else {}
+    followed = small_agent(algo, learning_rate=lambda remaining: 5e-4, **more).learn(
+        STEPS, progress=False
+    )
     plain = small_agent(algo).learn(STEPS, progress=False)
     assert states_equal(followed.loop, plain.loop, leave_out=("metrics",))
 
@@ -150,14 +172,16 @@ def test_a_schedule_that_stays_is_its_number_to_the_bit(algo):
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_a_member_that_follows_is_what_it_is_alone(algo):
     rates = ("linear_2e-3", 1e-3, halved)
-    together = small_agent(algo, lr=rates, seeds=3).learn(STEPS, progress=False)
+    together = small_agent(algo, learning_rate=rates, seeds=3).learn(STEPS, progress=False)
     ends = []
     for member, rate in enumerate(rates):
-        alone = small_agent(algo, lr=rate, seeds=[member]).learn(STEPS, progress=False)
+        alone = small_agent(algo, learning_rate=rate, seeds=[member]).learn(STEPS, progress=False)
         ours, theirs = (x.loop.algorithm.state_dict() for x in (together, alone))
         for name, x in theirs.items():
             assert torch.equal(ours[name][member], x[0]), (member, name)
-        ends.append(small_agent(algo, lr=5e-4, seeds=[member]).learn(STEPS, progress=False))
+        ends.append(
+            small_agent(algo, learning_rate=5e-4, seeds=[member]).learn(STEPS, progress=False)
+        )
         own = ends[-1].loop.algorithm.state_dict()
         assert not all(torch.equal(own[name], x) for name, x in theirs.items())
 
@@ -169,9 +193,9 @@ def test_a_member_that_follows_is_what_it_is_alone(algo):
 def test_an_agent_that_is_told_late_how_long_a_run_is_learns_as_one_that_knew(algo):
     """The learner is built once, and has acted already when its schedules are laid out."""
     config = RunConfig.of(
-        algo, "HybridShoot", hidden=(16, 16), num_envs=4, lr="linear", **SETTINGS[algo]
+        algo, "HybridShoot", net_arch=(16, 16), num_envs=4, learning_rate="linear", **SETTINGS[algo]
     )
-    agent = small_agent(algo, lr="linear")
+    agent = small_agent(algo, learning_rate="linear")
     loop, learner = agent.loop, agent.loop.algorithm
     agent.evaluate(episodes=1)
     agent.predict(np.zeros(agent.face.obs_spec.size, np.float32))
@@ -184,7 +208,7 @@ def test_an_agent_that_is_told_late_how_long_a_run_is_learns_as_one_that_knew(al
 
 
 def test_a_run_that_is_made_longer_is_followed_to_its_new_end():
-    agent = small_agent("ppo", lr="linear_1e-3").learn(128, progress=False)
+    agent = small_agent("ppo", learning_rate="linear_1e-3").learn(128, progress=False)
     assert agent.loop.algorithm.optimizer.learning_rate.tensor.flatten().tolist() == [0.0, 0.0]
     found = rates_of(agent, 128)
     assert found[:, 0].tolist() == [192, 256]
@@ -194,8 +218,8 @@ def test_a_run_that_is_made_longer_is_followed_to_its_new_end():
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_half_and_half_with_schedules_equals_the_whole(algo, tmp_path):
     """A function is in the file as a table, so that nobody has to give it again."""
-    more = {"clip": "linear"} if algo == "ppo" else {}
-    settings = {"lr": (lambda remaining: 1e-3 * remaining**0.5, "linear_2e-3"), **more}
+    more = {"clip_range": "linear"} if algo == "ppo" else {}
+    settings = {"learning_rate": (lambda remaining: 1e-3 * remaining**0.5, "linear_2e-3"), **more}
     whole = small_agent(algo, **settings)
     whole.learn(
         STEPS, progress=False, log_every=4,
@@ -209,5 +233,5 @@ def test_half_and_half_with_schedules_equals_the_whole(algo, tmp_path):
 
 def test_another_rate_for_the_rest_of_a_run(tmp_path):
     small_agent("ppo").learn(128, progress=False).save(tmp_path / "x.zip")
-    found = rates_of(hw.Agent.load(tmp_path / "x.zip", lr="linear_1e-3"), 128)
+    found = rates_of(hw.Agent.load(tmp_path / "x.zip", learning_rate="linear_1e-3"), 128)
     assert found[:, 1] == pytest.approx([1e-3 / 4, 0.0])

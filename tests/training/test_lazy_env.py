@@ -10,7 +10,7 @@ from headwise.training.config import RunConfig
 from headwise.training.lazy_env import LazyEnv
 
 CONFIG = RunConfig.of(
-    "dqn", "HybridShoot", hidden=(8,), num_envs=4, total_timesteps=96, **SETTINGS["dqn"]
+    "dqn", "HybridShoot", net_arch=(8,), num_envs=4, total_timesteps=96, **SETTINGS["dqn"]
 )
 
 

@@ -1,4 +1,4 @@
-"""The loop in environments whose every step is known: masks, normalisation, cuts, early stops."""
+"""The loop in environments whose every step is known: masks, normalization, cuts, early stops."""
 
 from types import SimpleNamespace
 
@@ -73,7 +73,7 @@ class Counts(VecEnv):
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
 def test_a_vector_environment_without_masks_need_not_speak_of_them(algo):
-    config = algorithms.get(algo)(hidden=(8,), lr=0.02, **SETTINGS[algo])
+    config = algorithms.get(algo)(net_arch=(8,), learning_rate=0.02, **SETTINGS[algo])
     plan = RunConfig.of(config, factorization="shared", total_timesteps=1200)
     loop = make_loop(Counts(), plan, (0, 1))
     loop.run(1200)
@@ -107,11 +107,11 @@ def test_dqn_with_bins_can_be_masked_too():
 
 
 def test_ppo_remembers_what_it_saw_and_replay_what_there_was():
-    ppo = small_agent("ppo", Countdown, normalise_obs=True, normalise_reward=True, rollout=400)
+    ppo = small_agent("ppo", Countdown, normalize_obs=True, normalize_reward=True, n_steps=100)
     ppo.learn(200, progress=False)
     seen = ppo.loop.memory._tensors["obs"][:, 10:50]
-    assert seen.abs().max() < 5  # standardised; raw ones go to 9
-    sac = small_agent("dqn", Countdown, normalise_obs=True, normalise_reward=True)
+    assert seen.abs().max() < 5  # standardized; raw ones go to 9
+    sac = small_agent("dqn", Countdown, normalize_obs=True, normalize_reward=True)
     sac.learn(200, progress=False)
     kept = sac.loop.memory._tensors["obs"][:, :50]
     assert set(kept.unique().tolist()) <= set(map(float, range(1, 10)))
@@ -119,8 +119,8 @@ def test_ppo_remembers_what_it_saw_and_replay_what_there_was():
 
 
 def test_the_policy_plays_with_the_same_scale_as_it_learned():
-    agent = small_agent("ppo", Countdown, normalise_obs=True).learn(200, progress=False)
-    mean, deviation = agent.loop.normaliser.obs_mean, agent.loop.normaliser.obs_deviation
+    agent = small_agent("ppo", Countdown, normalize_obs=True).learn(200, progress=False)
+    mean, deviation = agent.loop.normalizer.obs_mean, agent.loop.normalizer.obs_deviation
     obs = torch.full((2, 1, 1), 4.0)
     by_hand = agent.loop.algorithm.policy(((obs - mean[:, None]) / deviation[:, None]).float())
     member = agent.best_member
@@ -191,7 +191,7 @@ def test_a_diverged_member_is_reported_once_and_the_others_go_on(caplog):
 
 def test_a_temperature_that_runs_away_is_pointed_out_once(caplog):
     """The paper's failure on HybridShoot, and its cure in the message."""
-    agent = small_agent("sac", seeds=2, first_temperature=60.0, lr=1e-6)
+    agent = small_agent("sac", seeds=2, ent_coef="auto_60.0", learning_rate=1e-6)
     agent.learn(600, progress=False, log_every=100)
     assert caplog.text.count("A temperature has run away") == 1
     assert "target_entropy=0.1" in caplog.text
@@ -215,7 +215,7 @@ def test_sinks_and_callbacks_do_not_change_the_run(tmp_path):
     watched = small_agent("sac").learn(
         200,
         progress=False,
-        sinks=[hw.CSVSink(tmp_path / "x.csv"), hw.JSONLSink(tmp_path / "x.jsonl")],
+        loggers=[hw.CSVLogger(tmp_path / "x.csv"), hw.JSONLLogger(tmp_path / "x.jsonl")],
         callbacks=[lambda report: None],
         log_every=50,
         checkpoint=tmp_path / "x.zip",

@@ -21,4 +21,4 @@ def test_a_rollout_is_as_long_as_its_plan_and_a_replay_holds_its_capacity():
 
 @pytest.mark.parametrize(("steps", "updates"), [(0, 0), (16, 0), (17, 0), (18, 1), (116, 50)])
 def test_updates_are_due_in_proportion_to_the_steps_after_the_warmup(steps, updates):
-    assert ReplayPlan(100, 8, warmup=16, updates_per_step=0.5).updates_by(steps) == updates
+    assert ReplayPlan(100, 8, learning_starts=16, updates_per_step=0.5).updates_by(steps) == updates

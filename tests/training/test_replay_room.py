@@ -77,7 +77,7 @@ def test_who_promises_bytes_must_show_bytes():
 @pytest.mark.parametrize("algo", ["dqn", "sac"])
 def test_what_is_stored_once_changes_nothing(algo, monkeypatch):
     """Compared with the same run whose memory has every successor beside its observation."""
-    settings = {"n_step": 3, "hidden": (8,), "replay": 80}
+    settings = {"n_step": 3, "net_arch": (8,), "buffer_size": 80}
     plain = small_agent(algo, Camera, **settings).learn(160, progress=False)
     assert plain.loop.memory.frames is None
     monkeypatch.setattr(Replay.__init__, "__kwdefaults__", {"frames_from": 1})
@@ -106,7 +106,7 @@ def test_bytes_that_are_packed_are_learned_from_as_numbers(algo):
 
     runs = []
     for env, words in ((Two, 256), (Flat, 1024)):
-        settings = {"hidden": (8,), "normalise_obs": "auto", "factorization": "vdn"}
+        settings = {"net_arch": (8,), "normalize_obs": "auto", "factorization": "vdn"}
         agent = small_agent(algo, env, **settings).learn(160, progress=False)
         assert agent.loop.env.obs_spec.size == words
         assert agent.loop.obs.shape[-1] == words
@@ -133,7 +133,7 @@ def test_what_cannot_fit_is_refused_and_what_hardly_fits_is_said(there, words, m
     monkeypatch.setattr(replay_room, "memory_of", lambda device: there + 2 * 16 * 21_411)
 
     def make():
-        return small_agent("dqn", Camera, replay=300, num_envs=3)
+        return small_agent("dqn", Camera, buffer_size=300, num_envs=3)
 
     if words == "refused":
         with pytest.raises(hw.ConfigError, match=r"0 GB beside networks of 0.0 GB; got.*1,024"):
@@ -142,7 +142,7 @@ def test_what_cannot_fit_is_refused_and_what_hardly_fits_is_said(there, words, m
     make().learn(30, progress=False)
     assert caplog.text.count("The replay takes") == (words == "warned")
     if words == "warned":
-        assert "replay=121" in caplog.text  # a quarter of the memory: 500,000 / 2 / 2,064
+        assert "buffer_size=121" in caplog.text  # a quarter of the memory: 500,000 / 2 / 2,064
 
 
 def test_this_machine_has_some_memory():
@@ -156,7 +156,7 @@ def test_rollouts_are_not_asked(monkeypatch):
 
 def test_who_only_acts_needs_no_room(monkeypatch, tmp_path):
     """A policy goes to a small computer, with a replay that would not fit there."""
-    agent = small_agent("dqn", Camera, replay=300, num_envs=3)
+    agent = small_agent("dqn", Camera, buffer_size=300, num_envs=3)
     agent.save(tmp_path / "all.zip")
     monkeypatch.setattr(replay_room, "memory_of", lambda device: 10**5)
     for one in (agent.best(), hw.Agent.load(tmp_path / "all.zip", env=Camera)):

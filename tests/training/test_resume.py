@@ -30,9 +30,9 @@ def square(remaining):
 
 
 FOLLOWED = {
-    "ppo": {"lr": ("linear_2e-3", square), "clip": "linear"},
-    "dqn": {"lr": square},
-    "sac": {"lr": ("linear", 1e-3)},
+    "ppo": {"learning_rate": ("linear_2e-3", square), "clip_range": "linear"},
+    "dqn": {"learning_rate": square},
+    "sac": {"learning_rate": ("linear", 1e-3)},
 }
 
 
@@ -89,8 +89,8 @@ def steps_of(path):
 @pytest.mark.parametrize("algo", ["ppo", "dqn", "sac"])
 @pytest.mark.parametrize("at", [4, 52, 148])
 def test_half_and_half_equals_the_whole(algo, at, tmp_path):
-    """With normalisation too, at the very start, within a rollout, and after updates."""
-    settings = {"normalise_obs": True, "normalise_reward": True}
+    """With normalization too, at the very start, within a rollout, and after updates."""
+    settings = {"normalize_obs": True, "normalize_reward": True}
     whole = fresh(algo, **settings).learn(240, progress=False)
     saves = []
 

@@ -34,7 +34,7 @@ def test_the_estimate_is_never_too_small(algo, name):
         for hidden in ((16,), (256, 256), (1024, 64)):
             for obs_size, slots in ((2, 256), (10_000, 1)):
                 what = task(name, obs_size, spec=spec, slots=slots)
-                config = algorithms.get(algo)(hidden=hidden)
+                config = algorithms.get(algo)(net_arch=hidden)
                 exact = room.size_of(config, what)[1]
                 assert exact <= room.roughly(config, what), (hidden, obs_size)
 
@@ -44,7 +44,7 @@ def test_the_size_is_what_a_process_takes(algo, monkeypatch):
     """Every buffer that the learner makes, and what compiled networks keep for themselves."""
     from headwise.ops.core import core
 
-    config, made = algorithms.get(algo)(hidden=(48, 64)), []
+    config, made = algorithms.get(algo)(net_arch=(48, 64)), []
     parameters, promised = room.size_of(config, task("vdn", 500))
 
     class Counted:
@@ -85,7 +85,7 @@ def test_networks_that_do_not_fit_are_refused_before_they_are_made(algo, monkeyp
     words = str(told.value)
     for part in (
         "do not fit into memory: they take", "observations of 822,600 numbers",
-        "hidden=(256, 256)", "4.0 GB, which is what is free now", "Make the observation smaller",
+        "net_arch=(256, 256)", "4.0 GB, which is what is free now", "Make the observation smaller",
     ):  # fmt: skip
         assert part in words
 
@@ -93,13 +93,13 @@ def test_networks_that_do_not_fit_are_refused_before_they_are_made(algo, monkeyp
 def test_large_networks_are_announced_once_and_small_ones_never(monkeypatch, caplog):
     room._announce.cache_clear()
     monkeypatch.setattr(room, "free_memory", lambda device: 10**7)
-    agent = small_agent("dqn", seeds=2, view="discrete", hidden=(256, 256), batch_size=16)
+    agent = small_agent("dqn", seeds=2, view="discrete", net_arch=(256, 256), batch_size=16)
     agent.learn(40, progress=False)
     assert caplog.text.count("The networks are large: ") == 1
     assert " parameters for each seed, observations of " in caplog.text
     caplog.clear()
     monkeypatch.setattr(room, "free_memory", lambda device: 10**10)
-    small_agent("dqn", seeds=2, view="discrete", hidden=(256, 256))
+    small_agent("dqn", seeds=2, view="discrete", net_arch=(256, 256))
     assert not caplog.text
 
 

@@ -82,7 +82,9 @@ def test_an_error_ends_one_training_alone():
 
 
 def made(seed):
-    config = algorithms.get("dqn")(hidden=(16, 16), warmup=64, replay=500, batch_size=16)
+    config = algorithms.get("dqn")(
+        net_arch=(16, 16), learning_starts=64, buffer_size=500, batch_size=16
+    )
     env = make_vec("HybridShoot", (seed,), 4, num_threads=1)
     plan = RunConfig.of(config, factorization="vdn", total_timesteps=400)
     return make_loop(env, plan, (seed,))

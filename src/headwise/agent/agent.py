@@ -32,8 +32,8 @@ from headwise.training.config import RunConfig, shown
 from headwise.training.device import AUTO
 from headwise.training.evaluate import Evaluation, FloatArray, evaluate_loop
 from headwise.training.lazy_env import LazyEnv
+from headwise.training.loggers.base import Logger
 from headwise.training.loop import Loop
-from headwise.training.sinks.base import Sink
 
 
 class Agent:
@@ -54,7 +54,7 @@ class Agent:
         num_envs: Environment slots of each member; None is 16, or what a vector env has.
         device: Where learners live: "cpu", "cuda"; "auto" measures which is faster.
         constraints: Which options of heads go together: `Forbid`, `Require`, `Given`.
-        **settings: Settings of any part of a `RunConfig`: `lr`, `view`, `normalise_obs`, ...
+        **settings: Settings of any part of a `RunConfig`: `learning_rate`, `view`, ...
     """
 
     @shown
@@ -145,11 +145,11 @@ class Agent:
     @known_keywords
     def learn(
         self,
-        steps: int | None = None,
+        total_timesteps: int | None = None,
         *,
         progress: bool = True,
         callbacks: Sequence[Callback] = (),
-        sinks: Sequence[Sink] = (),
+        loggers: Sequence[Logger] = (),
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
         log_every: int | None = None,
@@ -159,16 +159,16 @@ class Agent:
         """Trains every member for so many more environment steps; called again, it goes on.
 
         Ctrl-C ends the run after the current step, saves the checkpoint if there is one, and says
-        how to go on. A checkpoint that is further than this agent is not replaced, and a sink that
-        holds another run is not written to.
+        how to go on. A checkpoint that is further than this agent is not replaced, and a logger
+        that holds another run is not written to.
 
         Args:
-            steps: Environment steps of each member. The first call also sets what schedules are
-                laid out for. None finishes what the last call began.
+            total_timesteps: Environment steps of each member. The first call also sets what
+                schedules are laid out for. None finishes what the last call began.
             progress: Whether to show speed, time left and returns.
             callbacks: Functions called with every `Report`, which stop the run by returning True;
                 or a `RunCallback` each.
-            sinks: Where numbers are written.
+            loggers: Where numbers are written.
             checkpoint: A file to save to during the run and at its end.
             checkpoint_every: Steps of a member between two checkpoints; None is every minute.
             log_every: Environment steps of a member between two reports; None is 200 in a run.
@@ -182,7 +182,7 @@ class Agent:
         log_every = checks.optional_steps("log_every", log_every)
         eval_every = checks.optional_steps("eval_every", eval_every)
         before = self.config, self.target_steps, self.steps
-        self._loop.total_steps = target = self._target(steps)
+        self._loop.total_steps = target = self._target(total_timesteps)
         self._scores = None if eval_every is None else self._scores  # they are of the past
         new, told = self.steps == 0 and not self._was_loaded, (self._note, self.save)
         try:
@@ -192,11 +192,11 @@ class Agent:
                 save=lambda: self.save(checkpoint or ""),
                 load=self.world.load_call(str(checkpoint)),
                 is_new=new,
-                tell=steps is not None and not self._has_learned,
+                tell=total_timesteps is not None and not self._has_learned,
                 title=self.config.title,
                 progress=progress,
                 callbacks=callbacks,
-                sinks=sinks,
+                loggers=loggers,
                 checkpoint=checkpoint,
                 checkpoint_every=checkpoint_every,
                 log_every=log_every or max(1000, target // 200),
@@ -215,7 +215,7 @@ class Agent:
         """The steps to reach, for which the learner is laid out if nothing has happened yet."""
         if steps is None:
             return begun_for(self.target_steps)
-        more = checks.checked_steps("steps", steps)
+        more = checks.checked_steps("total_timesteps", steps)
         if self.config.total_timesteps is None:
             self.config = self.config.replace(total_timesteps=more)
             self._loop.lay_out(more)
@@ -357,8 +357,8 @@ class Agent:
                 that was made already is one slot.
             env_settings: Settings of the environment that are to be others than in training.
             **settings: Settings of the algorithm or the factorization that are to be others, as
-                far as they leave the networks as they are: `lr=1e-5` to fine-tune. An `encoder`
-                that is a module of your own must be handed over again.
+                far as they leave the networks as they are: `learning_rate=1e-5` to fine-tune. An
+                `encoder` that is a module of your own must be handed over again.
         """
         how: Any = {"device": device, "num_envs": num_envs, "env_settings": env_settings}
         parts, place = load_with_env(path, env, settings=settings, **how)

@@ -24,8 +24,8 @@ def head_importance(
     members = loop.keys.num_members
     obs = torch.from_numpy(np.broadcast_to(rows, (members, *rows.shape)).copy())
     obs = obs.to(loop.keys.device)
-    if loop.normaliser is not None:
-        obs = loop.normaliser.obs(obs)
+    if loop.normalizer is not None:
+        obs = loop.normalizer.obs(obs)
     shares = learner.head_shares(obs)
     if shares is None:
         return None

@@ -18,13 +18,13 @@ from headwise.training.callbacks import (
     Log,
     Show,
     StopOnReturn,
-    check_sinks,
+    check_loggers,
     split,
 )
+from headwise.training.loggers.base import Logger
 from headwise.training.loop import Loop
 from headwise.training.progress import Progress
 from headwise.training.replay_room import check_room
-from headwise.training.sinks.base import Sink
 from headwise.training.watch import RunCallback, Watch
 
 logger = logging.getLogger("headwise")
@@ -59,7 +59,7 @@ def train(
     title: str,
     progress: bool,
     callbacks: Sequence[Callback],
-    sinks: Sequence[Sink],
+    loggers: Sequence[Logger],
     checkpoint: str | os.PathLike[str] | None,
     checkpoint_every: int | None,
     log_every: int,
@@ -77,7 +77,7 @@ def train(
         title: What is trained, for the display.
         progress: Whether there is one.
         callbacks: Called with every report; the run stops when one returns True.
-        sinks: Where numbers are written.
+        loggers: Where numbers are written.
         checkpoint: The file that `save` writes; None if nothing is to be saved.
         checkpoint_every: Steps of a member between two checkpoints; None goes by the clock.
         log_every: Environment steps of a member between two reports.
@@ -95,7 +95,7 @@ def train(
         )
     shown = Progress(title) if checked_switch("progress", progress) else None
     first, updates = loop.env_steps, loop.updates
-    check_sinks(sinks)
+    check_loggers(loggers)
     functions, others = split(callbacks)
     if evaluate is None and any(isinstance(f, StopOnReturn) and f.on == "eval" for f in functions):
         raise ConfigError(
@@ -103,7 +103,7 @@ def train(
             got="StopOnReturn(on='eval')",
             fix="Say how often to evaluate: learn(..., eval_every=10_000).",
         )
-    log, interrupt = Log(sinks, functions, log_every), Interrupt()
+    log, interrupt = Log(loggers, functions, log_every), Interrupt()
     stack: list[RunCallback] = [interrupt] if evaluate is None else [interrupt, evaluate]
     stack += [log, *others]
     stack += [] if shown is None else [Show(shown)]
@@ -112,8 +112,8 @@ def train(
     if checkpoint is not None:
         _refuse_to_replace(checkpoint, first, load)
     if is_new:
-        for sink in sinks:
-            getattr(sink, "check_unused", lambda: None)()
+        for one in loggers:
+            getattr(one, "check_unused", lambda: None)()
     if checkpoint is not None:
         save()  # an unwritable path is found now, not after a night
     with watch:
@@ -149,9 +149,9 @@ def _how_to_go_on(steps: int, target: int, load: str | None) -> str:
 def _warn_of_too_few_steps(loop: Loop, steps: int) -> None:
     plan = loop.algorithm.plan
     if isinstance(plan, RolloutPlan):
-        needed, setting = plan.length * loop.lazy_env.num_slots, "rollout"
+        needed, setting = plan.length * loop.lazy_env.num_slots, "n_steps"
     else:
-        needed, setting = plan.warmup, "warmup"
+        needed, setting = plan.learning_starts, "learning_starts"
     logger.warning(
         "Nothing was learned in %s steps: an update needs %s before it. Take more, or set a "
         "smaller %s.",

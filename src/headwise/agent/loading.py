@@ -28,9 +28,9 @@ from headwise.training.loop import Loop, State
 
 logger = logging.getLogger("headwise")
 
-_FIRST = ("first_temperature", "policy_gain", "critic_orthogonal")
+_FIRST = ("ent_coef", "policy_gain", "critic_orthogonal")
 """Settings of how learning begins, which change nothing once it has."""
-_KEPT = {"lr": "learning_rate", "actor_lr_scale": "learning_rate", "kl_coef": "kl_coef"}
+_KEPT = {"learning_rate": "learning_rate", "actor_lr_scale": "learning_rate", "kl_coef": "kl_coef"}
 """Settings whose values are in what was learned as well, with the name that they have there."""
 _ANEW = "Train a new Agent with it."
 _FIXED = {
@@ -176,9 +176,9 @@ def _leave_episodes(place: LazyEnv, world: World, seeds: Sequence[int], state: S
     """The environment as it begins episodes that nobody has seen, and a state without the old."""
     for part in ("env", "now"):
         state.pop(part, None)
-    if "so_far" in (known := state.get("normaliser", {})):
+    if "so_far" in (known := state.get("normalizer", {})):
         slots = (len(seeds), place.num_slots)
-        state["normaliser"] = known | {"so_far": known["so_far"].new_zeros(slots)}
+        state["normalizer"] = known | {"so_far": known["so_far"].new_zeros(slots)}
     ticks = int(state["counters"].get("ticks", torch.tensor(0)))
     if not ticks or place.made is None:
         return place
@@ -216,5 +216,5 @@ def load_changed(loop: Loop, state: State, settings: Mapping[str, Any]) -> None:
         raise ConfigError(
             "what was learned does not fit these settings",
             got=", ".join(settings),
-            allowed="settings that leave the networks as they are, for example lr",
+            allowed="settings that leave the networks as they are, for example learning_rate",
         ) from error

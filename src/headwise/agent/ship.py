@@ -44,7 +44,7 @@ def export_member(
         face.codec.observations,
         face.codec.actions,
         view=face.codec.view,
-        normaliser=loop.normaliser,
+        normalizer=loop.normalizer,
         network=config.network,
         member=member,
     )

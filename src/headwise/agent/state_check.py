@@ -18,7 +18,7 @@ from headwise.population import ShapesOnly
 from headwise.spaces import ActionSpec, View
 from headwise.training.config import RunConfig
 from headwise.training.loop import Loop, State
-from headwise.training.normalise import Normaliser, prior_of
+from headwise.training.normalize import Normalizer, prior_of
 from headwise.training.transition import MASKS
 
 _ALWAYS = 1 << 26
@@ -38,7 +38,7 @@ def check_state(config: RunConfig, seeds: Sequence[int], face: Face, state: Stat
     members, slots = len(seeds), config.num_envs
     _check_learner(config, seeds, face, spec, state["learner"])
     _check_slots(members, slots, face, state)
-    _check_normaliser(config, members, face, state.get("normaliser", {}))
+    _check_normalizer(config, members, face, state.get("normalizer", {}))
     heads, tables = spec.num_heads, spec.mask_rows - spec.num_heads
     options = (spec.num_choices + tables, spec.max_options)
     step: dict[str, tuple[int, ...]] = {
@@ -126,7 +126,7 @@ def _check_learner(
         factorization=config.factorization,
         keys=ShapesOnly(seeds),
         network=config.network,
-        normalized=bool(config.normalization.normalise_obs),
+        normalized=bool(config.normalization.normalize_obs),
     )
     try:
         promised = config.algorithm.build(task).state_dict()
@@ -135,24 +135,24 @@ def _check_learner(
     check_fit("learner", promised, learner)
 
 
-def _check_normaliser(
+def _check_normalizer(
     config: RunConfig, members: int, face: Face, theirs: Mapping[str, Tensor]
 ) -> None:
     if not config.normalization.is_on:
         return
-    ours = Normaliser(
+    ours = Normalizer(
         members,
         config.num_envs,
         face.obs_spec.size,
         torch.empty(members, device="meta"),
         **vars(config.normalization),
-        prior=prior_of(config.normalization.normalise_obs, face.obs_spec),
+        prior=prior_of(config.normalization.normalize_obs, face.obs_spec),
         packed=face.obs_spec.packed,
     )
     wanted = ours.state_dict()
     if "so_far" in wanted and theirs.get("so_far", torch.empty(0)).shape == (members, 1):
         wanted["so_far"] = wanted["so_far"][:, :1]  # of agents that studies keep: no slot goes on
-    check_fit("normaliser", wanted, theirs)
+    check_fit("normalizer", wanted, theirs)
 
 
 def _check_slots(members: int, slots: int, face: Face, state: State) -> None:

@@ -27,6 +27,7 @@ from headwise.training.checkpoint import (
 )
 from headwise.training.config import RunConfig
 from headwise.training.loop import Loop, State
+from headwise.upgrade import STATE_PARTS, upgrade_plan
 
 
 class Parts(NamedTuple):
@@ -78,6 +79,7 @@ def load_parts(path: str | os.PathLike[str], device: str, encoder: Any = None) -
         encoder: The module of one's own that reads observations, of which a file has the name only.
     """
     info, tensors = read_checkpoint(path)
+    tensors = {STATE_PARTS.get(name, name): part for name, part in tensors.items()}
     _check_engine(path, info)
     config, seeds, target = _read_plan(info.get("plan"))
     network = config.network.handed(encoder)
@@ -103,7 +105,7 @@ def load_parts(path: str | os.PathLike[str], device: str, encoder: Any = None) -
 def _plan_of(parts: Parts) -> dict[str, Any]:
     """What a checkpoint says of the training: the configuration but for the environment, beside."""
     said = parts.config.to_json()
-    steps = said.pop("steps")
+    steps = said.pop("total_timesteps")
     for name in vars(parts.config.environment):
         del said[name]
     named = ("algorithm", "settings", "factorization", "factorization_settings")
@@ -122,10 +124,11 @@ def _read_plan(plan: Any) -> tuple[RunConfig, tuple[int, ...], int | None]:
     The environment of the configuration is not said.
     """
     try:
+        plan = upgrade_plan(plan)
         total = plan["total_steps"]
         target = plan.get("target_steps", total)  # once every call finished the first one
         seeds = as_seeds(list(plan["seeds"]))
-        config = RunConfig.from_json({**plan, "steps": total})
+        config = RunConfig.from_json({**plan, "total_timesteps": total})
         config.check_members(seeds)
         return config, seeds, optional_count("target_steps", target)
     except (KeyError, TypeError, ValueError, HeadwiseError) as error:
@@ -153,7 +156,7 @@ def held_steps(path: str | os.PathLike[str]) -> int:
 def load_state(loop: Loop, state: State) -> None:
     """Puts a state that may be anything into a loop, or says why it does not fit."""
     wanted = loop.state_dict()
-    for part in ("counters", "learner", "normaliser"):
+    for part in ("counters", "learner", "normalizer"):
         check_fit(part, wanted.get(part, {}), state.get(part, {}))
     check_extras(loop, state)
     try:
@@ -177,10 +180,10 @@ def member_state(state: State, member: int, num_slots: int = 1) -> State:
     """
     learned: State = {
         part: select_members(state[part], [member])
-        for part in ("learner", "normaliser")
+        for part in ("learner", "normalizer")
         if part in state
     }
-    if "so_far" in (known := learned.get("normaliser", {})):
+    if "so_far" in (known := learned.get("normalizer", {})):
         known["so_far"] = known["so_far"].new_zeros(1, num_slots)
     return {
         "counters": {name: torch.tensor(0) for name in ("ticks", "steps", "updates")},

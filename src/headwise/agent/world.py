@@ -40,7 +40,7 @@ class World:
     Args:
         env: An id, a Gymnasium env or vector env, a callable that makes one, or a PettingZoo
             parallel env; UNKNOWN where a checkpoint does not tell.
-        settings: Settings of the environment, and how to vectorise it.
+        settings: Settings of the environment, and how to vectorize it.
         view: How the action is seen, if not as it is.
         constraints: Which options of its heads go together.
         name: The id of what was trained in, where it is known but must not or cannot be made.
@@ -145,8 +145,8 @@ class World:
             )
         if not self.is_ours:
             return gym.make(self.env, **self.making | {"render_mode": render_mode})
-        vectorising = ("num_threads", "allocate", "backend", "vectorization", "constraints")
-        settings = {k: v for k, v in self.settings.items() if k not in vectorising}
+        vectorizing = ("num_threads", "allocate", "backend", "vectorization", "constraints")
+        settings = {k: v for k, v in self.settings.items() if k not in vectorizing}
         made = env_id(_bare(self.env))
         if made not in gym.registry:
             raise EnvError(

@@ -152,7 +152,7 @@ class ReplayPlan:
     capacity: int
     """Transitions kept for each member."""
     batch_size: int
-    warmup: int
+    learning_starts: int
     """Transitions before the first update."""
     updates_per_step: float
     """Updates for each environment step of a member."""
@@ -160,7 +160,7 @@ class ReplayPlan:
 
     def updates_by(self, steps: int) -> int:
         """Updates that are due in all, once a member has so many steps in memory."""
-        return max(int((steps - self.warmup) * self.updates_per_step), 0)
+        return max(int((steps - self.learning_starts) * self.updates_per_step), 0)
 
 
 class Algorithm(Protocol):
@@ -226,13 +226,13 @@ class AlgorithmConfig:
     needs: ClassVar[tuple[str, ...]] = ()
     """What a factorization must offer: methods of `Factorization`."""
 
-    lr: Scheduled = 5e-4
-    """Step size: a number; `linear_3e-4`, which falls from there to 0 over the run; `linear`, which
-    falls from the default; or in Python a function of what remains of the run, from 1 to 0."""
+    learning_rate: Scheduled = 5e-4
+    """Learning rate: a number; `linear_3e-4`, which falls from there to 0 over the run; `linear`,
+    which falls from the default; or in Python a function of what remains of the run, 1 to 0."""
     gamma: PerMember = 0.99
     """Discount of the next step's value."""
-    hidden: tuple[int, ...] = (256, 256)
-    """Widths of the encoders."""
+    net_arch: tuple[int, ...] = (256, 256)
+    """Widths of the encoders' hidden layers."""
     bins: int | dict[str, int] | None = None
     """Bins of a Range head, to treat it as options: one number, or numbers by head."""
 
@@ -242,19 +242,19 @@ class AlgorithmConfig:
             value = plain_schedule(label, getattr(self, name), default)
             object.__setattr__(self, name, value)
         check_settings(self)
-        self.require("lr", 0.0, math.inf, open_low=True)
+        self.require("learning_rate", 0.0, math.inf, open_low=True)
         self.require("gamma", 0.0, 1.0)
-        if not self.hidden:
+        if not self.net_arch:
             raise ConfigError(
-                f"{self.name} setting 'hidden' must have a layer",
-                got=self.hidden,
+                f"{self.name} setting 'net_arch' must have a layer",
+                got=self.net_arch,
                 allowed="(64,) is one, (64, 64) are two",
             )
 
     @classmethod
     def small(cls, **settings: Any) -> Self:
         """Settings for a run of a moment, which contract tests build on; others on top of them."""
-        return cls(**{"hidden": (16, 16)} | settings)
+        return cls(**{"net_arch": (16, 16)} | settings)
 
     def require(self, name: str, low: float, high: float, *, open_low: bool = False) -> None:
         """Refuses a number that is not within bounds, for any member."""

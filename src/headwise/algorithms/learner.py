@@ -22,7 +22,7 @@ from headwise.ops.buffers import Trace
 from headwise.population.keys import Stream
 from headwise.population.store import Adam, seeds_of, settings
 
-_SHOWN_AS = {"lr": "train/learning_rate", "clip": "train/clip_range"}
+_SHOWN_AS = {"learning_rate": "train/learning_rate", "clip_range": "train/clip_range"}
 """What settings that follow the run are called among the metrics."""
 
 

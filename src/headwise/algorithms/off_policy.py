@@ -32,11 +32,11 @@ from headwise.population.store import Store
 class OffPolicyConfig(AlgorithmConfig):
     """What DQN and SAC share: replay, the ratio of updates to steps, and a target that follows."""
 
-    replay: int = 100_000
+    buffer_size: int = 100_000
     """Transitions kept for each member."""
     batch_size: int = 256
     """Rows of a gradient step."""
-    warmup: int = 1000
+    learning_starts: int = 1000
     """Transitions before the first gradient step."""
     updates_per_step: float = 0.25
     """Gradient steps for each environment step of a member."""
@@ -52,19 +52,28 @@ class OffPolicyConfig(AlgorithmConfig):
         super().__post_init__()
         self.require("tau", 0.0, 1.0)
         self.require("updates_per_step", 0.0, 100.0, open_low=True)
-        check_counts(self, "replay", "batch_size", "n_step")
+        check_counts(self, "buffer_size", "batch_size", "n_step")
         checked_count(f"{self.name} setting 'random_shift'", self.random_shift, 0, 64)
 
     @classmethod
     def small(cls, **settings: Any) -> Self:
         """A small replay that is soon full enough."""
-        few = {"replay": 200, "batch_size": 16, "warmup": 16, "updates_per_step": 0.25}
+        few = {
+            "buffer_size": 200,
+            "batch_size": 16,
+            "learning_starts": 16,
+            "updates_per_step": 0.25,
+        }
         return super().small(**few | settings)
 
     def replay_plan(self) -> ReplayPlan:
         """What data an update wants, and when."""
         return ReplayPlan(
-            self.replay, self.batch_size, self.warmup, self.updates_per_step, self.n_step
+            self.buffer_size,
+            self.batch_size,
+            self.learning_starts,
+            self.updates_per_step,
+            self.n_step,
         )
 
 

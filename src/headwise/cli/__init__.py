@@ -71,7 +71,7 @@ def _overview() -> str:
             "",
             *lines,
             "",
-            "To begin: headwise train --env CartPole-v1 --steps 50000 --out runs/pole",
+            "To begin: headwise train --env CartPole-v1 --total-timesteps 50000 --out runs/pole",
             "`headwise COMMAND --help` tells more.",
             "",
         ]

@@ -16,7 +16,7 @@ from headwise.cli.flags import asked
 from headwise.envs.make import make_vec
 from headwise.envs.native import NATIVE_NAMES, env_id
 from headwise.envs.reference import random_policy
-from headwise.training.products import Products, not_as_asked, products_as
+from headwise.training.matmul_precision import MatmulPrecision, matmul_precision_as, not_as_asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Bench:
     """The environment to train in."""
     device: str = "cpu"
     """Where learners live: cpu, cuda, or auto, which measures where ppo is faster here."""
-    products: Products | None = None
+    matmul_precision: MatmulPrecision | None = None
     """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
     setting if not given."""
 
@@ -54,12 +54,12 @@ def main(argv: Sequence[str]) -> int:
         header_style="bold",
     )  # fmt: skip
     for algo in ("ppo", "dqn", "sac"):
-        with products_as(given.products):
+        with matmul_precision_as(given.matmul_precision):
             rate = training_rate(algo, given.env, given.seeds, given.seconds, device)
         table.add_row(f"{algo} shared, 16 slots each, default settings", f"{rate:,.0f}")
     console.print(table)
     console.print("Steps of all slots and seeds together.", highlight=False)
-    if missing := not_as_asked(given.products, device):
+    if missing := not_as_asked(given.matmul_precision, device):
         console.print(f"warning: {missing}", highlight=False)
     return 0
 
@@ -99,7 +99,7 @@ def training_rate(
         loop.run(per_round)
     else:
         per_round = 16 * slots
-        loop.run(plan.warmup + per_round)
+        loop.run(plan.learning_starts + per_round)
 
     def train(number: int) -> None:
         loop.run(loop.env_steps + per_round)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from headwise.cli.flags import asked
 from headwise.cli.runs import OfRun, load_run
-from headwise.training.products import Products, not_as_asked, products_as
+from headwise.training.matmul_precision import MatmulPrecision, matmul_precision_as, not_as_asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Eval(OfRun):
     """Another number gives other episodes."""
     json: bool = False
     """Print numbers for programs."""
-    products: Products | None = None
+    matmul_precision: MatmulPrecision | None = None
     """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
     setting if not given."""
 
@@ -37,9 +37,9 @@ def main(argv: Sequence[str]) -> int:
     """Evaluates as the words of the command line say."""
     given = asked(Eval, argv, "eval")
     agent = load_run(given.run, given.env, given.device, ["headwise", "eval", *argv])
-    if missing := not_as_asked(given.products, agent.loop.keys.device):
+    if missing := not_as_asked(given.matmul_precision, agent.loop.keys.device):
         sys.stderr.write(f"warning: {missing}\n")
-    with products_as(given.products):
+    with matmul_precision_as(given.matmul_precision):
         found = agent.evaluate(
             given.episodes,
             deterministic=given.deterministic,
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
             max_steps=given.max_steps,
         )
     if given.json:
-        from headwise.training.sinks.base import seed_labels
+        from headwise.training.loggers.base import seed_labels
 
         # JSON has no NaN, which is what a single episode has for an interval.
         low, high = (None if math.isnan(end) else end for end in found.interval)

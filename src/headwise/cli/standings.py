@@ -45,7 +45,7 @@ def standing_tables(name: str, found: Standings) -> Group:
     for run, so_far in told[:_MOST]:
         assert so_far is not None
         mean = math.nan if so_far.mean_return is None else so_far.mean_return
-        running.add_row(run.name, f"{so_far.step:,}", f"{run.steps:,}", _number(mean))
+        running.add_row(run.name, f"{so_far.step:,}", f"{run.total_timesteps:,}", _number(mean))
     return Group(table, running)
 
 

@@ -27,6 +27,7 @@ from headwise.study.executors.base import ExecutorSettings, executors
 from headwise.study.export import marl_eval_json, results_csv
 from headwise.study.imports import imports_of
 from headwise.study.load import load_study
+from headwise.study.migrate import migrate
 from headwise.study.place import choose_place
 from headwise.study.planner import Pack, choose, pack_runs
 from headwise.study.progress import ConsoleProgress, duration
@@ -34,7 +35,8 @@ from headwise.study.source import SHIPPED, question_of, study_files
 from headwise.study.status import standings
 from headwise.study.store import CHECKPOINT, Store
 from headwise.study.study import Study
-from headwise.training.products import products_as
+from headwise.training.matmul_precision import matmul_precision_as
+from headwise.upgrade import LAYOUT
 
 WATCH_SECONDS = 2.0
 """Between two looks of `study status --watch`."""
@@ -61,7 +63,7 @@ class RunCommand:
         study = load_study(self.study, **self._arguments())
         folder = self.out or RUNS / study.name
         if self.dry_run:
-            with products_as(self.options.products):
+            with matmul_precision_as(self.options.matmul_precision):
                 return _show_plan(console, study, Store(folder), self.options)
         try:
             summary = conduct(study, folder, self.options, ConsoleProgress(study.name, console))
@@ -239,6 +241,31 @@ class RestoreCommand:
         return 0
 
 
+@dataclass(frozen=True)
+class MigrateCommand:
+    """Bring a study's folder of an earlier version to the names that settings have now.
+
+    Runs get other ids, since an id is the hash of the settings; their results stay as they are.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """The study's folder, or its name in ./runs."""
+
+    def call(self, console: Console) -> int:
+        """Renames the settings and the folders of runs."""
+        folder = _store(self.folder).folder
+        before, renamed = migrate(folder)
+        console.print(
+            f"{folder} has layout {before} already: nothing to do"
+            if before == LAYOUT
+            else f"{folder}: layout {before} became {LAYOUT}, {len(renamed):,} runs were renamed",
+            highlight=False,
+        )
+        for old, new in renamed.items():
+            console.print(f"{old} is {new}", highlight=False)
+        return 0
+
+
 Command: TypeAlias = (
     Annotated[RunCommand, tyro.conf.subcommand("run")]
     | Annotated[ListCommand, tyro.conf.subcommand("list")]
@@ -247,6 +274,7 @@ Command: TypeAlias = (
     | Annotated[ExportCommand, tyro.conf.subcommand("export")]
     | Annotated[ArchiveCommand, tyro.conf.subcommand("archive")]
     | Annotated[RestoreCommand, tyro.conf.subcommand("restore")]
+    | Annotated[MigrateCommand, tyro.conf.subcommand("migrate")]
 )
 
 

@@ -20,22 +20,22 @@ from headwise.cli.train_flags import Asked, kept_words, parse, seeds_of
 from headwise.envs.make import plain_name
 from headwise.errors import ConfigError
 from headwise.training.callbacks import StopOnReturn
-from headwise.training.products import not_as_asked, products_as
-from headwise.training.sinks import (
-    CSVSink,
-    JSONLSink,
-    MLflowSink,
-    ParquetSink,
-    Sink,
-    TensorBoardSink,
-    WandbSink,
+from headwise.training.loggers import (
+    CSVLogger,
+    JSONLLogger,
+    Logger,
+    MLflowLogger,
+    ParquetLogger,
+    TensorBoardLogger,
+    WandbLogger,
 )
+from headwise.training.matmul_precision import matmul_precision_as, not_as_asked
 
 
 def main(argv: Sequence[str]) -> int:
     """Trains as the words of the command line say."""
     asked = parse(argv)
-    with products_as(asked.machine.products):
+    with matmul_precision_as(asked.machine.matmul_precision):
         return _train(asked, argv)
 
 
@@ -45,7 +45,7 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
     sys.stderr.write(f"{agent!r}\n")
     if agent.config.network.learns:
         sys.stderr.write(f"network: {agent.config.network}\n")
-    if missing := not_as_asked(asked.machine.products, agent.loop.keys.device):
+    if missing := not_as_asked(asked.machine.matmul_precision, agent.loop.keys.device):
         sys.stderr.write(f"warning: {missing}\n")
     if "device" not in asked.given and torch.cuda.is_available():
         sys.stderr.write("There is a GPU: --device auto measures whether it is faster.\n")
@@ -57,7 +57,7 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
             steps,
             progress=asked.output.progress,
             callbacks=[] if stop_at is None else [StopOnReturn(stop_at, on=asked.run.stop_on)],
-            sinks=[_sink(name, checkpoint.parent, agent) for name in asked.output.log],
+            loggers=[_logger(name, checkpoint.parent, agent) for name in asked.output.log],
             checkpoint=checkpoint,
             checkpoint_every=asked.output.checkpoint_every,
             eval_every=asked.run.eval_every,
@@ -70,7 +70,7 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
     named = ["--env", env] if ":" in env else []
     told = f"{agent.steps:,} steps of {number} seed{'s' * (number > 1)} are in {run}\n"
     if agent.steps == before:
-        longer = shlex.join([*go_on, "--steps", str(2 * before)])
+        longer = shlex.join([*go_on, "--total-timesteps", str(2 * before)])
         told += f"Nothing was left to do. To train longer: {longer}\n"
     else:
         told += f"To measure them: {shlex.join(['headwise', 'eval', run, *named])}\n"
@@ -99,7 +99,7 @@ def _begun(asked: Asked) -> tuple[Agent, Path, int]:
         **place.settings(),
         **asked.network.settings(),
     )
-    return agent, checkpoint, run.steps
+    return agent, checkpoint, run.total_timesteps
 
 
 def _resumed(asked: Asked, argv: Sequence[str]) -> tuple[Agent, Path, int | None]:
@@ -109,16 +109,19 @@ def _resumed(asked: Asked, argv: Sequence[str]) -> tuple[Agent, Path, int | None
     env = asked.environment.env if "env" in given else None
     agent = load_run(run.resume, env, asked.machine.device, ["headwise", "train", *argv])
     checkpoint = checkpoint_of(run.resume)
-    if "steps" in given:
-        if run.steps <= agent.steps:
+    if "total_timesteps" in given:
+        if run.total_timesteps <= agent.steps:
             raise ConfigError(
                 "this run has taken so many steps already",
-                got=f"--steps {run.steps}",
-                allowed=f"more than {agent.steps}: --steps says how many there are to be in all",
+                got=f"--total-timesteps {run.total_timesteps}",
+                allowed=f"more than {agent.steps}: --total-timesteps says how many there are to be "
+                "in all",
             )
-        return agent, checkpoint, run.steps - agent.steps
+        return agent, checkpoint, run.total_timesteps - agent.steps
     if agent.target_steps is None:
-        raise ConfigError("nobody has said how long this run is", fix="Say it: --steps 100000.")
+        raise ConfigError(
+            "nobody has said how long this run is", fix="Say it: --total-timesteps 100000."
+        )
     return agent, checkpoint, None
 
 
@@ -156,14 +159,14 @@ def _folder(asked: Asked) -> Path:
     return RUNS / re.sub(r"[^\w.-]+", "-", "-".join(words))
 
 
-def _sink(name: str, folder: Path, agent: Agent) -> Sink:
+def _logger(name: str, folder: Path, agent: Agent) -> Logger:
     if name in ("wandb", "mlflow"):
-        kind = WandbSink if name == "wandb" else MLflowSink
+        kind = WandbLogger if name == "wandb" else MLflowLogger
         return kind("headwise", folder.resolve().name, config=agent.config.to_json())
     if name == "csv":
-        return CSVSink(folder / "metrics.csv")
+        return CSVLogger(folder / "metrics.csv")
     if name == "jsonl":
-        return JSONLSink(folder / "metrics.jsonl")
+        return JSONLLogger(folder / "metrics.jsonl")
     if name == "parquet":
-        return ParquetSink(folder / "metrics")
-    return TensorBoardSink(folder / "tensorboard")
+        return ParquetLogger(folder / "metrics")
+    return TensorBoardLogger(folder / "tensorboard")

@@ -18,7 +18,7 @@ from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
 from headwise.foreign_names import suggestion
 from headwise.training.config import Normalization
-from headwise.training.products import Products
+from headwise.training.matmul_precision import MatmulPrecision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class RunFlags:
     """The algorithm: ppo, dqn or sac. Its settings are below."""
     factorization: str = "shared"
     """How the joint action is built: independent, shared, vdn, qplex, joint or ar."""
-    steps: int = 200_000
+    total_timesteps: int = 200_000
     """Environment steps of each seed; with --resume so many in all."""
     seeds: tuple[int, ...] = (1,)
     """How many seeds to train at once; several numbers are the seeds themselves. One, as in Python,
@@ -110,7 +110,7 @@ class MachineFlags:
     device: str = "cpu"
     """Where learners live: cpu, cuda, or auto, which measures what is faster here. The CPU, as in
     Python, because the same command then learns the same on every day and machine alike."""
-    products: Products | None = None
+    matmul_precision: MatmulPrecision | None = None
     """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
     setting if not given."""
 
@@ -137,8 +137,8 @@ _GROUPS = {
     "machine": MachineFlags,
 }
 _WITH_RESUME = (
-    "steps", "stop_at", "stop_on", "eval_every", "eval_episodes", "env", "log", "checkpoint_every",
-    "progress", "device", "products",
+    "total_timesteps", "stop_at", "stop_on", "eval_every", "eval_episodes", "env", "log",
+    "checkpoint_every", "progress", "device", "matmul_precision",
 )  # fmt: skip
 """What may be said of a run that was begun already, since it changes none of its settings."""
 
@@ -166,14 +166,15 @@ def parse(argv: Sequence[str]) -> Asked:
         argv,
         "train",
         "Train an agent, or go on with one:\n\n"
-        "headwise train --env CartPole-v1 --algo dqn --seeds 3 --steps 50000 --out runs/pole\n\n"
+        "headwise train --env CartPole-v1 --algo dqn --seeds 3 --total-timesteps 50000 "
+        "--out runs/pole\n\n"
         "headwise train --resume runs/pole\n\n"
         f"The settings below are those of {algorithm.name!r} and {factorization.name!r}; "
         "`headwise train --algo sac --factorization ar --help` shows those of others.",
     )
     if "resume" in given:
         _check_resume(given)
-    checked_steps("steps", found["run"].steps)
+    checked_steps("total_timesteps", found["run"].total_timesteps)
     return Asked(
         **{name: found[name] for name in _GROUPS},
         algorithm=found[algorithm.name],
@@ -201,7 +202,7 @@ def kept_words(asked: Asked, argv: Sequence[str]) -> list[str]:
     """The words that a command to go on with the run must repeat: the checkpoint has the rest."""
     words = words_by_flag(argv)
     if asked.run.resume is None:
-        words.pop("steps", None)
+        words.pop("total_timesteps", None)
     if ":" not in asked.environment.env:
         words.pop("env", None)
     return [word for name in _WITH_RESUME for word in words.get(name, ())]

@@ -1,4 +1,4 @@
-"""Reference scores: what random actions and a good player score, for normalising results.
+"""Reference scores: what random actions and a good player score, for normalizing results.
 
 `python -m headwise.envs.reference` measures them again and prints the rows that the file of each
 environment keeps.
@@ -103,7 +103,7 @@ def reference_score(name_or_id: str, **settings: Any) -> ReferenceScore:
     return ReferenceScore(Score(*numbers[:3]), Score(*numbers[3:]), known.how)
 
 
-def normalise(score: ArrayLike, name_or_id: str, **settings: Any) -> NDArray[np.float64]:
+def normalize(score: ArrayLike, name_or_id: str, **settings: Any) -> NDArray[np.float64]:
     """Scores on a scale where random actions are at 0 and the best known policy is at 1."""
     reference = reference_score(name_or_id, **settings)
     low, high = reference.random.mean, reference.best.mean

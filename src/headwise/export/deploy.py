@@ -23,7 +23,7 @@ from headwise.nets.preprocess import Seen
 from headwise.population import Keys, finite_members, select_members
 from headwise.spaces import ActionCodec, ActionSpec, Choice, ObsCodec, ObsSpec, View
 from headwise.spaces.bins import Binning
-from headwise.training.normalise import Normaliser
+from headwise.training.normalize import Normalizer
 
 _MORE_THAN_ONE = 2
 """Environment copies of the learner: what has one row is a constant of the graph (`Trace`)."""
@@ -38,7 +38,7 @@ def deploy(
     actions: ActionCodec | None = None,
     *,
     view: View | None = None,
-    normaliser: Normaliser | None = None,
+    normalizer: Normalizer | None = None,
     network: NetworkConfig | None = None,
     member: int = 0,
 ) -> DeployedPolicy:
@@ -52,7 +52,7 @@ def deploy(
         observations: The observation space, or the size of a plain vector.
         actions: The action space; without one every head is an output by its own name.
         view: How the training environment sees the actions of that space, if not as they are.
-        normaliser: What the learner's observations were normalised by.
+        normalizer: What the learner's observations were normalized by.
         network: How the learner reads observations, if not as they are.
         member: The number of the member.
     """
@@ -77,7 +77,7 @@ def deploy(
             factorization=factorization,
             keys=Keys([0]),  # what it begins with is overwritten
             network=network or NetworkConfig(),
-            normalized=normaliser is not None and normaliser.scales_obs,
+            normalized=normalizer is not None and normalizer.scales_obs,
         )
     )
     single.load_state_dict(mine)
@@ -87,7 +87,7 @@ def deploy(
         observations=NamedObservations(observations),
         actions=NamedActions(spec, _heads_by_name(spec) if actions is None else actions, view),
         binning=binning,
-        normalise=_normalise(normaliser, member, observations.spec),
+        normalize=_normalize(normalizer, member, observations.spec),
         about={"algorithm": config.name, "factorization": factorization.name, "member": member},
     )
 
@@ -99,27 +99,27 @@ def _of_one_member(config: AlgorithmConfig, member: int) -> AlgorithmConfig:
     return replace(config, **own)
 
 
-def _normalise(
-    normaliser: Normaliser | None, member: int, spec: ObsSpec
+def _normalize(
+    normalizer: Normalizer | None, member: int, spec: ObsSpec
 ) -> Callable[[Seen], Seen] | None:
-    """One member's normalisation of observations, frozen."""
-    if normaliser is None or not normaliser.scales_obs:
+    """One member's normalization of observations, frozen."""
+    if normalizer is None or not normalizer.scales_obs:
         return None
-    used = normaliser.obs_mean, normaliser.obs_deviation
+    used = normalizer.obs_mean, normalizer.obs_deviation
     mean, deviation = (x[member : member + 1].cpu().clone().unsqueeze(-2) for x in used)
-    clip = normaliser.clip
+    clip = normalizer.clip
 
     def scaled(obs: Tensor, part: slice) -> Tensor:
         x = (obs.reshape(*obs.shape[:2], -1) - mean[..., part]) / deviation[..., part]
         return x.clamp(-clip, clip).to(torch.float32).view(obs.shape)
 
-    def normalise(seen: Seen) -> Seen:
+    def normalize(seen: Seen) -> Seen:
         if isinstance(seen, Tensor):
             return ((seen - mean) / deviation).clamp(-clip, clip).to(torch.float32)
         numbers = {leaf.path for leaf in spec.leaves if not leaf.is_packed}
         return {n: scaled(x, spec.slices[n]) if n in numbers else x for n, x in seen.items()}
 
-    return normalise
+    return normalize
 
 
 def _heads_by_name(spec: ActionSpec) -> ActionCodec:

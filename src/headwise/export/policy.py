@@ -26,7 +26,7 @@ MASK = "action_mask"
 class DeployedPolicy(nn.Module):
     """One member's policy: arrays of observations in, arrays of actions out, both by name.
 
-    Normalisation, masks, the unrolling of an auto-regressive chain, bins and units are inside.
+    Normalization, masks, the unrolling of an auto-regressive chain, bins and units are inside.
     Use `deploy` to make one of a learner.
 
     Args:
@@ -35,7 +35,7 @@ class DeployedPolicy(nn.Module):
         observations: What the inputs are.
         actions: What the outputs are.
         binning: What the learner makes of Range heads.
-        normalise: What is done to observations (1, B, ...) before the learner sees them.
+        normalize: What is done to observations (1, B, ...) before the learner sees them.
         about: What a file should say of it, in words and numbers.
     """
 
@@ -47,7 +47,7 @@ class DeployedPolicy(nn.Module):
         observations: NamedObservations,
         actions: NamedActions,
         binning: Binning,
-        normalise: Callable[[Seen], Seen] | None = None,
+        normalize: Callable[[Seen], Seen] | None = None,
         about: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class DeployedPolicy(nn.Module):
         self.actions = actions
         self.binning = binning
         self.about = about or {}
-        self._normalise = normalise
+        self._normalize = normalize
         for name in (*observations.leaves, UNIFORM, MASK):
             if name in actions.leaves:
                 raise SpaceError(
@@ -85,8 +85,8 @@ class DeployedPolicy(nn.Module):
             The arrays of the action space by path, (B, ...).
         """
         seen = _of_one_member(self.observations(observation))
-        if self._normalise is not None:
-            seen = self._normalise(seen)
+        if self._normalize is not None:
+            seen = self._normalize(seen)
         uniform_PBU = None if uniform is None else uniform.unsqueeze(-3)
         legal = None if action_mask is None else self.binning.legal(action_mask).unsqueeze(-4)
         with Trace():

@@ -31,7 +31,7 @@ class Blueprint:
     rows: int
     """The most rows of a call."""
     device: torch.device
-    hidden: Sequence[int]
+    net_arch: Sequence[int]
     activation: Activation = "relu"
     branch_width: int = 128
     """Width of each half of the layer before a dueling network's outputs."""
@@ -71,7 +71,7 @@ class Blueprint:
 
     def encoder(self, gain: float | None = None) -> list[Layer]:
         """The hidden layers."""
-        return [Layer(width, self.activation, gain) for width in self.hidden]
+        return [Layer(width, self.activation, gain) for width in self.net_arch]
 
     def scratch(self) -> Scratch:
         """Buffers for what lies between operations."""

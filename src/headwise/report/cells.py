@@ -166,14 +166,14 @@ def cells_of(
         groups.setdefault((_configuration(run), run.made), []).append(run)
     lent: dict[tuple[str, int], list[Record]] = {}
     for run in timed:
-        lent.setdefault((_configuration(run, but="steps"), run.engine), []).append(run)
+        lent.setdefault((_configuration(run, but="total_timesteps"), run.engine), []).append(run)
     lost: dict[str, list[Record]] = {}
     for run in failed:
         lost.setdefault(_configuration(run), []).append(run)
     cells = [
         _cell(
             group,
-            lent.get((_configuration(group[0], but="steps"), group[0].engine), ()),
+            lent.get((_configuration(group[0], but="total_timesteps"), group[0].engine), ()),
             lost.get(_configuration(group[0]), ()),
         )
         for group in groups.values()
@@ -254,7 +254,7 @@ def unlike(cells: Iterable[Cell]) -> bool:
     first = [cell.runs[0] for cell in cells]
     known: tuple[set[object], ...] = (
         {run.device for run in first},
-        {run.products for run in first},
+        {run.matmul_precision for run in first},
         {run.engine for run in first},
     )
     return any(len(kinds - {""}) > 1 for kinds in known)

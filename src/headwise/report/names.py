@@ -1,4 +1,4 @@
-"""How things are called, ordered and coloured, the same in every figure, table and page."""
+"""How things are called, ordered and colored, the same in every figure, table and page."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _METHODS = {
 }
 """Methods that the paper gives a name of their own."""
 
-# Okabe and Ito's colours, told apart by colour-blind readers; the darkest and the lightest are
+# Okabe and Ito's colors, told apart by color-blind readers; the darkest and the lightest are
 # moved to the middle so that they show on white and on black paper.
-COLOURS = {
+COLORS = {
     "independent": "#cc79a7",
     "shared": "#8a8f98",
     "vdn": "#0e8fd6",
@@ -48,9 +48,9 @@ _SPARE = ("#0e8fd6", "#d55e00", "#009e73", "#cc79a7", "#c9950c", "#8a8f98", "#7b
 DASHES = ("solid", "dash", "dot", "dashdot")
 
 
-def colour(key: str) -> str:
-    """The colour of a factorization, view or algorithm; of another word, always the same one."""
-    return COLOURS.get(key) or _SPARE[zlib.crc32(key.encode()) % len(_SPARE)]
+def color(key: str) -> str:
+    """The color of a factorization, view or algorithm; of another word, always the same one."""
+    return COLORS.get(key) or _SPARE[zlib.crc32(key.encode()) % len(_SPARE)]
 
 
 def algorithm_name(name: str) -> str:

@@ -23,7 +23,7 @@ from headwise.report.names import (
     FACTORIZATIONS,
     VIEWS,
     algorithm_name,
-    colour,
+    color,
     factorization_name,
     in_order,
     slug,
@@ -80,7 +80,7 @@ def render_page(
     names = [store.name for store in stores]
     data = {
         "figures": [plain(figure) for figure in figures],
-        "colours": {key: colour(key) for key in sorted(_keys(figures))},
+        "colors": {key: color(key) for key in sorted(_keys(figures))},
         "filters": _filters(stores),
     }
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -113,7 +113,7 @@ def _asset(name: str) -> str:
 
 
 def _keys(figures: Sequence[Figure]) -> set[str]:
-    """Everything that has a colour."""
+    """Everything that has a color."""
     parts = ("series", "dots", "points")
     return {
         item.key

@@ -87,7 +87,7 @@ Head: TypeAlias = Choice | Range
 class Condition:
     """When a head is in use: an earlier head must be in use and its value in `[low, high)`.
 
-    Parameterised actions (`gymnasium.spaces.OneOf`) give their parameters such a condition. An
+    Parameterized actions (`gymnasium.spaces.OneOf`) give their parameters such a condition. An
     option `k` of a Choice is the interval `[k, k + 1)`.
     """
 

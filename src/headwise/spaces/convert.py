@@ -1,7 +1,7 @@
 """Gymnasium action spaces, however nested, to heads and back.
 
 A space becomes a tree of nodes once; after that every conversion is a walk over the tree with
-vectorised numpy at each leaf, so its cost hardly depends on the number of actions in a batch.
+vectorized numpy at each leaf, so its cost hardly depends on the number of actions in a batch.
 """
 
 from __future__ import annotations

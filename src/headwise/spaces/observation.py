@@ -34,7 +34,7 @@ class ObsSpec:
     is_bytes: bool = False
     """Whether the spaces promise nothing but whole numbers from 0 to 255, as images are."""
     prior: ObsPrior | None = field(default=None, compare=False, repr=False)
-    """How `normalise_obs="auto"` begins; None, where nothing is scaled unless somebody says so."""
+    """How `normalize_obs="auto"` begins; None, where nothing is scaled unless somebody says so."""
     leaves: tuple[ObsLeaf, ...] = field(default=(), compare=False, repr=False)
     """What the slices are made of; empty for a plain vector."""
     space: Any = field(default=None, compare=False, repr=False)

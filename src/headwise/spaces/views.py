@@ -2,7 +2,7 @@
 
 A value goes to a bin by the floor rule, `b = min(floor((x - low) / width), bins - 1)`. A bin goes
 to a value by the end-point rule, `low + b * (high - low) / (bins - 1)`, so that both ends can be
-reached; the bin's centre is the other choice.
+reached; the bin's center is the other choice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headwise.registry import unknown
 from headwise.spaces.action import ActionSpec, Choice, Condition, FloatArray, Head, Range
 
 ViewKind: TypeAlias = Literal["discrete", "hybrid", "continuous"]
-BinRule: TypeAlias = Literal["endpoints", "centres"]
+BinRule: TypeAlias = Literal["endpoints", "centers"]
 
 DEFAULT_BINS = 11
 MAX_BINS = 2**16
@@ -28,7 +28,7 @@ MAX_BINS = 2**16
 
 def bin_values(low: float, high: float, bins: int, rule: BinRule = "endpoints") -> FloatArray:
     """The value that each of the bins stands for, shape (bins,)."""
-    if rule == "centres":
+    if rule == "centers":
         return low + (np.arange(bins, dtype=np.float64) + 0.5) * ((high - low) / bins)
     if bins < 2:
         raise SpaceError(
@@ -121,7 +121,7 @@ class View:
         return values
 
     def from_native(self, heads: ArrayLike) -> FloatArray:
-        """Native actions `(..., H)` as actions of this view; a driven option is its centre."""
+        """Native actions `(..., H)` as actions of this view; a driven option is its center."""
         values = self.native.check(heads).copy()
         binned, driven = self._binned, self._driven
         values[..., binned] = bin_index(

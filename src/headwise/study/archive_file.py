@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from headwise.added import canonical_json
 from headwise.errors import ConfigError
 from headwise.files import parse_json, write_whole
-from headwise.study.names import LAYOUT, STUDY_NAMES, is_study_name
+from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.run import Run
 from headwise.study.tables import UNREADABLE, read_table, table_bytes
+from headwise.upgrade import LAYOUT, LAYOUTS, plain_id, upgrade
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +56,7 @@ def read_archive_file(path: Path) -> ArchiveFile:
         fits = table.schema.equals(_schema(study))
     except (*UNREADABLE, TypeError) as error:
         raise no_archive(path, error) from error
-    if version != LAYOUT:
+    if version not in LAYOUTS:
         raise ConfigError(f"{path} has another layout", got=version, allowed=str(LAYOUT))
     if not is_study_name(study["name"]):  # it is to name a folder here
         raise ConfigError(
@@ -70,15 +71,16 @@ def read_archive_file(path: Path) -> ArchiveFile:
     plan, nameless = [], []
     for place, row in enumerate(table.to_pylist()):
         try:
-            config = parse_json(row["config"])
+            said = parse_json(row["config"])
+            config = upgrade(said)
             run_id = Run.from_json(config).id
         except (ValueError, TypeError):
             nameless.append(run_id := f"run {place}")
         else:
-            if run_id not in beside:
+            if plain_id(said) not in beside:
                 plan.append({**config, "id": run_id})
         files[run_id] = _files(row)
-    return ArchiveFile({**study, "plan": plan}, files, tuple(nameless))
+    return ArchiveFile({**study, "version": LAYOUT, "plan": plan}, files, tuple(nameless))
 
 
 def write_archive_file(

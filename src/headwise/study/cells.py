@@ -26,7 +26,7 @@ class Cell:
     view: str | None
     algorithm: str
     factorization: str
-    steps: int
+    total_timesteps: int
     num_envs: int = 16
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of the algorithm that differ from its defaults."""
@@ -54,7 +54,7 @@ class Cell:
         algorithm: AlgorithmConfig,
         factorization: Factorization,
         *,
-        steps: int,
+        total_timesteps: int,
         view: str | None = None,
         num_envs: int = 16,
         labels: dict[str, str] | None = None,
@@ -67,7 +67,7 @@ class Cell:
             view=view,
             algorithm=algorithm.name,
             factorization=factorization.name,
-            steps=steps,
+            total_timesteps=total_timesteps,
             num_envs=num_envs,
             settings=asdict(algorithm),
             factorization_settings=asdict(factorization),
@@ -97,7 +97,7 @@ class Cell:
             environment,
             config.algorithm,
             config.factorization,
-            steps=config.total_timesteps,
+            total_timesteps=config.total_timesteps,
             view=config.environment.view,
             num_envs=config.num_envs,
             evaluate=evaluate,
@@ -114,7 +114,7 @@ class Cell:
         """The settings with all defaults filled in; refuses unknown and impossible ones."""
         steps, num_envs = (
             checked_count(f"{self.title}: {name}", getattr(self, name))
-            for name in ("steps", "num_envs")
+            for name in ("total_timesteps", "num_envs")
         )
         environment = EnvironmentConfig(
             env=self.environment.name,

@@ -39,7 +39,12 @@ from headwise.study.store import HOW_TO_KEEP, WORKER_LOST, Store
 from headwise.study.study import Study
 from headwise.study.tables import parquet_module
 from headwise.training.device import AUTO
-from headwise.training.products import Products, not_as_asked, products_as, products_now
+from headwise.training.matmul_precision import (
+    MatmulPrecision,
+    matmul_precision_as,
+    matmul_precision_now,
+    not_as_asked,
+)
 
 MAX_LOSSES = 3
 """How often a run may lose its worker before it counts as failed, until the study is next run."""
@@ -69,7 +74,7 @@ class Options:
     """Of a Ray cluster; a local one is started if not given."""
     device: str = AUTO
     """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
-    products: Products | None = None
+    matmul_precision: MatmulPrecision | None = None
     """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
     setting if not given."""
     max_members: int = MAX_MEMBERS
@@ -142,7 +147,7 @@ def conduct(
     checks.optional_steps("checkpoint_every", options.checkpoint_every)
     if options.workers is not None and options.workers < 1:
         raise ConfigError("workers must be at least 1", got=options.workers)
-    with products_as(options.products):
+    with matmul_precision_as(options.matmul_precision):
         return _conduct(study, folder, options, progress, loggers)
 
 
@@ -184,7 +189,7 @@ def _under_way(
         place.device,
         tuple(study.thresholds),
         options.keep_checkpoints,
-        products_now(),
+        matmul_precision_now(),
         imports_of(study, asked),
         extras,
     )
@@ -194,7 +199,7 @@ def _under_way(
             shown.say(place.why)
         if options.mix_engines and (other := of_other_engine(store, study.runs())):
             shown.say(f"warning: {other}")
-        if missing := not_as_asked(options.products, place.device):
+        if missing := not_as_asked(options.matmul_precision, place.device):
             shown.say(f"warning: {missing}")
         if locks.missing:
             shown.say(f"warning: {_NO_LOCKS.format(store.folder)}")

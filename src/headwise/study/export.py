@@ -33,7 +33,10 @@ def marl_eval_json(store: Store) -> str:
             data.setdefault(run.env, {}).setdefault(_task(run), {}).setdefault(_algorithm(run), {})
         )
         entry: dict[str, Any] = {
-            f"step_{k}": {"step_count": round(run.steps * k / len(curve)), RETURN: [value]}
+            f"step_{k}": {
+                "step_count": round(run.total_timesteps * k / len(curve)),
+                RETURN: [value],
+            }
             for k, value in enumerate(curve.tolist(), 1)
         }
         entry["absolute_metrics"] = {RETURN: [record.score]}
@@ -47,7 +50,7 @@ def results_csv(store: Store) -> str:
     for run in store.plan():
         finished = store.is_finished(run.id)
         state = "finished" if finished else "failed" if store.is_failed(run.id) else "left"
-        what = ("env", "view", "algorithm", "factorization", "seed", "steps", "num_envs")
+        what = ("env", "view", "algorithm", "factorization", "seed", "total_timesteps", "num_envs")
         rows.append(
             {
                 "id": run.id,

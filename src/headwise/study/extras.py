@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 
 from headwise.files import remove
 from headwise.study.run import Run
+from headwise.training.loggers.base import Logger
 from headwise.training.report import Report
-from headwise.training.sinks.base import Sink
 
 LoggerName: TypeAlias = Literal["csv", "jsonl", "tensorboard", "wandb", "mlflow"]
 
@@ -55,7 +55,7 @@ class LoggedRun:
         return tuple(dict.fromkeys((place, run.algorithm, run.factorization)))
 
 
-Loggers: TypeAlias = Callable[[LoggedRun], Sequence[Sink]]
+Loggers: TypeAlias = Callable[[LoggedRun], Sequence[Logger]]
 """Makes the loggers of one run: any that an agent takes, for one member."""
 
 
@@ -68,21 +68,21 @@ def loggers_by_name(names: Sequence[LoggerName]) -> Loggers:
     return partial(_usual, names=tuple(names))
 
 
-def _usual(logged: LoggedRun, names: tuple[LoggerName, ...]) -> list[Sink]:
-    from headwise.training import sinks
+def _usual(logged: LoggedRun, names: tuple[LoggerName, ...]) -> list[Logger]:
+    from headwise.training import loggers
 
-    made: list[Sink] = []
+    made: list[Logger] = []
     for name in names:
         home = logged.folder / "logs" / name / logged.name
         if name == "csv":
-            made.append(sinks.CSVSink(home.with_name(f"{home.name}.csv")))
+            made.append(loggers.CSVLogger(home.with_name(f"{home.name}.csv")))
         elif name == "jsonl":
-            made.append(sinks.JSONLSink(home.with_name(f"{home.name}.jsonl")))
+            made.append(loggers.JSONLLogger(home.with_name(f"{home.name}.jsonl")))
         elif name == "tensorboard":
-            made.append(sinks.TensorBoardSink(home))
+            made.append(loggers.TensorBoardLogger(home))
         elif name == "wandb":
             made.append(
-                sinks.WandbSink(
+                loggers.WandbLogger(
                     logged.study,
                     logged.name,
                     id=logged.attempt,
@@ -93,7 +93,7 @@ def _usual(logged: LoggedRun, names: tuple[LoggerName, ...]) -> list[Sink]:
             )
         else:
             made.append(
-                sinks.MLflowSink(
+                loggers.MLflowLogger(
                     logged.study,
                     logged.name,
                     id=logged.attempt,
@@ -150,7 +150,7 @@ class Told:
     def __init__(self, runs: Sequence[Run], extras: Extras, attempt: str) -> None:
         assert extras.loggers is not None
         self._open = ExitStack()
-        self._sinks = [
+        self._loggers = [
             extras.loggers(LoggedRun(extras.study, run, extras.folder, f"{run.id}-{attempt}"))
             for run in runs
         ]
@@ -159,23 +159,23 @@ class Told:
     def open(self, step: int) -> None:
         """Opens all, or none."""
         with ExitStack() as opened:
-            for seed, mine in zip(self._seeds, self._sinks, strict=True):
-                for sink in mine:
-                    sink.open([seed], step)
-                    opened.callback(sink.close)
+            for seed, mine in zip(self._seeds, self._loggers, strict=True):
+                for logger in mine:
+                    logger.open([seed], step)
+                    opened.callback(logger.close)
             self._open = opened.pop_all()
 
     def write(self, report: Report) -> None:
         """Tells each of its member."""
-        for member, mine in enumerate(self._sinks):
-            for sink in mine:
-                sink.write(report.member(member))
+        for member, mine in enumerate(self._loggers):
+            for logger in mine:
+                logger.write(report.member(member))
 
     def flush(self) -> None:
         """Makes safe what was told, so that it is never older than a save."""
-        for mine in self._sinks:
-            for sink in mine:
-                sink.flush()
+        for mine in self._loggers:
+            for logger in mine:
+                logger.flush()
 
     def close(self) -> None:
         """Closes all."""

@@ -13,7 +13,7 @@ from headwise.training.loop import Loop, State
 class Keeper:
     """Makes checkpoints of the members of a pack, each what `Agent.member(i).save` would write.
 
-    They hold the learner with its optimiser and what it normalises by, and no replay: it is many
+    They hold the learner with its optimizer and what it normalizes by, and no replay: it is many
     times as large, and only needed to go on with a run that is over.
 
     Args:
@@ -31,8 +31,8 @@ class Keeper:
     def checkpoints(self, loop: Loop) -> list[bytes]:
         """The checkpoint of every member, in the order of the runs."""
         learned = {"learner": loop.algorithm.state_dict()}
-        if loop.normaliser is not None:
-            learned["normaliser"] = loop.normaliser.state_dict()
+        if loop.normalizer is not None:
+            learned["normalizer"] = loop.normalizer.state_dict()
         state = {
             part: {name: x.cpu() for name, x in named.items()} for part, named in learned.items()
         }
@@ -43,4 +43,4 @@ class Keeper:
         learned = member_state(state, member)
         config = run.config.fitting(self._obs_spec).replace(total_timesteps=None)
         made = Parts(config, (run.seed,), "cpu", self._face, self._world, learned)
-        return parts_as_bytes(made._replace(steps_before=run.steps))
+        return parts_as_bytes(made._replace(steps_before=run.total_timesteps))

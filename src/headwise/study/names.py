@@ -1,11 +1,9 @@
-"""What a study may be called, as a folder and in files, and which layout those have."""
+"""What a study may be called, as a folder and in files."""
 
 from __future__ import annotations
 
 import re
 
-LAYOUT = 1
-"""The version of the layout, in `study.json`; it changes when older readers would misread it."""
 STUDY_NAMES = "letters, digits, dots, hyphens and underscores, at most 100, a letter or digit first"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 

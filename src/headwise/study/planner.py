@@ -38,7 +38,7 @@ class Pack:
     @property
     def steps(self) -> int:
         """Environment steps of each member."""
-        return self.runs[0].steps
+        return self.runs[0].total_timesteps
 
     def config(self) -> RunConfig:
         """What all of them are trained by, with one value for each member where they differ."""

@@ -52,7 +52,7 @@ class StudyProgress:
     def begin(self, left: Sequence[Run], total: int) -> None:
         """What is to be done, of how many runs in all."""
         self.total, self.done = total, total - len(left)
-        self.steps_total = sum(run.steps for run in left)
+        self.steps_total = sum(run.total_timesteps for run in left)
         self._begun = time.monotonic()
         self.show()
 

@@ -22,6 +22,7 @@ from headwise.study.measures import NUM_POINTS, learning_curve
 from headwise.study.result import FIRST_ENGINE, engine_of
 from headwise.study.run import EVALUATE, Run
 from headwise.study.tables import UNREADABLE, read_table
+from headwise.upgrade import upgrade
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +91,7 @@ class Record:
     @property
     def steps(self) -> int:
         """Environment steps of the run."""
-        return int(self.config["steps"])
+        return int(self.config["total_timesteps"])
 
     @property
     def device(self) -> str:
@@ -98,7 +99,7 @@ class Record:
         return str(self.fingerprint.get("device") or "").partition(":")[0]
 
     @property
-    def products(self) -> str:
+    def matmul_precision(self) -> str:
         """The precision of its matrix products; nothing where that is not known."""
         said = str(self.fingerprint.get("float32_products") or "")
         return _PRODUCTS.get(said, said)
@@ -112,7 +113,7 @@ class Record:
     def made(self) -> str:
         """What may change a result though no configuration says so; engine 1 goes unsaid."""
         engine = f"engine {self.engine}" if self.engine != FIRST_ENGINE else ""
-        return " ".join(part for part in (self.device, self.products, engine) if part)
+        return " ".join(part for part in (self.device, self.matmul_precision, engine) if part)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -235,19 +236,26 @@ class Record:
 
     def run(self) -> Run:
         """What is run, of which the id must be the hash, and of which a run can be made."""
-        return self._run(self.json("config.json"))
+        return self._run(self._config())
 
     def read(self) -> Record:
         """This run with its configuration, and with its final numbers or its error."""
         failed = not self.has("result.json")
         config: dict[str, Any] = {}
         if not failed or self.has("config.json"):  # else it failed before it was known what it was
-            config = self.json("config.json")
+            config = self._config()
             self._run(config)
         if failed:
             return replace(self, config=config, error=self.json("error.json"))
         prints = self.json("fingerprint.json") if self.has("fingerprint.json") else {}
         return replace(self, config=config, result=self.json("result.json"), fingerprint=prints)
+
+    def _config(self) -> dict[str, Any]:
+        """What is run, in the words of this layout."""
+        try:
+            return upgrade(self.json("config.json"))
+        except ConfigError as error:
+            raise self._unreadable("config.json", error) from error
 
     def _run(self, config: dict[str, Any]) -> Run:
         try:
@@ -260,7 +268,7 @@ class Record:
             if config["algorithm"] == "ppo" and not isinstance(trace, int | float):
                 raise ConfigError("a gae_lambda that is no number")
             checked_seed(config["seed"])
-            checked_steps("steps", config["steps"])
+            checked_steps("total_timesteps", config["total_timesteps"])
         except ConfigError as error:
             raise self._unreadable("config.json", error) from error
         return run

@@ -40,7 +40,7 @@ class Run:
     factorization_settings: dict[str, Any]
     """Every setting of the factorization."""
     seed: int
-    steps: int
+    total_timesteps: int
     """Environment steps."""
     num_envs: int
     """Environment slots."""

@@ -31,7 +31,6 @@ from headwise.errors import ConfigError, StoreError
 from headwise.files import (
     disk_troubles,
     json_bytes,
-    parse_json,
     remove,
     replace_file,
     sync_folder,
@@ -40,7 +39,7 @@ from headwise.files import (
 )
 from headwise.study.archive_file import ArchiveFile, read_archive_file
 from headwise.study.locks import Locks
-from headwise.study.names import LAYOUT, STUDY_NAMES, is_study_name
+from headwise.study.plan_file import old_folders, read_study, refuse_layout_1
 from headwise.study.records import Record
 from headwise.study.result import EpisodeTable, MetricTable, RunFailure, RunResult, engine_of
 from headwise.study.run import Run
@@ -54,7 +53,6 @@ HOW_TO_KEEP = (
     "Runs that are trained with --keep-checkpoints keep one; finished runs are never repeated, so "
     "for those choose another folder with --out."
 )
-_PLAN_AGAIN = "Delete that file and run the study again; finished runs are not repeated."
 
 
 class Store:
@@ -91,6 +89,7 @@ class Store:
         path = self.folder / "study.json"
         with nullcontext(locks) if locks else Locks(self.folder) as held, held.planning() as alone:
             if path.exists():
+                refuse_layout_1(self.folder)
                 before = self.study()
                 if before["name"] != study["name"]:
                     raise ConfigError(
@@ -111,20 +110,7 @@ class Store:
         """What `study.json` says."""
         if self.archive is not None:
             return self.archive.study
-        path = self.folder / "study.json"
-        try:
-            return _checked_study(path, parse_json(path.read_bytes()))
-        except (FileNotFoundError, NotADirectoryError):
-            raise StoreError(
-                f"there is no study in {self.folder}",
-                fix="Give the folder that `headwise study run` wrote; it holds a study.json.",
-            ) from None
-        except StoreError:
-            raise
-        except OSError as error:
-            raise StoreError(f"cannot read {path}", got=error.strerror) from error
-        except ValueError as error:
-            raise StoreError(f"{path} is no JSON", got=str(error), fix=_PLAN_AGAIN) from error
+        return read_study(self.folder)
 
     def plan(self) -> list[Run]:
         """All runs of the study."""
@@ -153,7 +139,10 @@ class Store:
         """All runs of which there is something, in or beside the plan, in order."""
         if self.archive is not None:
             return list(self.archive.files)
-        return sorted(p.name for p in self.runs.iterdir()) if self.runs.is_dir() else []
+        if not self.runs.is_dir():
+            return []
+        ids = {folder: run_id for run_id, folder in self._old_folders.items()}
+        return sorted(ids.get(path.name, path.name) for path in self.runs.iterdir())
 
     def records(self, *, all_runs: bool = False) -> Iterator[Record]:
         """Every run that is finished or has failed, in the order of the plan, each read whole.
@@ -234,7 +223,13 @@ class Store:
         if self.archive is not None:
             archived = self.archive.files.get(run_id, {})
             return Record(run_id, self.folder, study, {}, {}, archived=archived)
-        return Record(run_id, self.runs / run_id, study, {}, {})
+        folder = self.runs / self._old_folders.get(run_id, run_id)
+        return Record(run_id, folder, study, {}, {})
+
+    @cached_property
+    def _old_folders(self) -> dict[str, str]:
+        """What the folders of runs are called that have another name than the run's id."""
+        return old_folders(self.folder)
 
     def has_checkpoint(self, run_id: str) -> bool:
         """Whether a run's trained agent was kept."""
@@ -251,7 +246,7 @@ class Store:
                 got=f"run {run_id}, which {why}",
                 fix=HOW_TO_KEEP,
             )
-        return self.runs / run_id / CHECKPOINT
+        return self._files(run_id).folder / CHECKPOINT
 
     # --- putting in -----------------------------------------------------------------------------
 
@@ -335,38 +330,6 @@ class Store:
                 with suppress(OSError):
                     path.rename(gone)
                 remove(gone)
-
-
-def _checked_study(path: Path, data: Any) -> dict[str, Any]:
-    """What a `study.json` says, if it is one of this layout; raises if not."""
-    version = data.get("version") if isinstance(data, dict) else None
-    if isinstance(version, int) and version != LAYOUT:
-        raise StoreError(
-            f"{path} has another layout",
-            got=version,
-            allowed=str(LAYOUT),
-            fix="Another version of Headwise wrote it; use that one.",
-        )
-    good = version == LAYOUT and isinstance(data.get("name"), str)
-    plan = data.get("plan") if good else None
-    if not isinstance(plan, list) or not all(
-        isinstance(entry, dict) and isinstance(entry.get("id"), str) for entry in plan
-    ):
-        raise StoreError(
-            f"{path} does not describe a study",
-            got=data,
-            allowed="an object with name, version and plan",
-            fix=_PLAN_AGAIN,
-        )
-    assert isinstance(data, dict)
-    if not is_study_name(data["name"]):
-        raise StoreError(
-            f"{path} has a name that no study can have",
-            got=repr(data["name"]),
-            allowed=STUDY_NAMES,
-            fix="The file was changed by hand, or comes from somebody you should not trust.",
-        )
-    return data
 
 
 def _move_folder(source: Path, target: Path) -> bool:

@@ -16,9 +16,10 @@ from headwise.study.environment import Environment, as_environment
 from headwise.study.evaluation import Evaluate
 from headwise.study.grid import cells_of_grid
 from headwise.study.html import html_table
-from headwise.study.names import LAYOUT, STUDY_NAMES, is_study_name
+from headwise.study.names import STUDY_NAMES, is_study_name
 from headwise.study.run import Run
 from headwise.training.config import Normalization, RunConfig
+from headwise.upgrade import LAYOUT
 
 EVALUATED = Evaluate()
 """How the runs of a grid are evaluated unless told otherwise."""
@@ -106,7 +107,7 @@ class Study:
         environments: Sequence[Environment | str],
         algorithms: Sequence[str],
         factorizations: Sequence[str],
-        steps: int,
+        total_timesteps: int,
         views: Sequence[str | None] = (None,),
         seeds: int | Sequence[int] = 5,
         num_envs: int = 16,
@@ -117,7 +118,7 @@ class Study:
     ) -> Study:
         """The product of everything; `settings` hold for all algorithms, so all must know them.
 
-        What is normalised (`normalise_obs=True`) is said as to an `Agent`. With `evaluate=None`
+        What is normalized (`normalize_obs=True`) is said as to an `Agent`. With `evaluate=None`
         runs are ranked by what they earned in training, and have the ids of runs before there was
         evaluation.
         """
@@ -127,7 +128,7 @@ class Study:
                 view,
                 algorithm,
                 kind,
-                steps,
+                total_timesteps,
                 num_envs,
                 dict(settings or {}),
                 normalization=normalization,
@@ -154,7 +155,7 @@ class Study:
         settings: dict[str, Any] | None = None,
         factorization_settings: dict[str, Any] | None = None,
         env_settings: dict[str, Any] | None = None,
-        steps: int | None = None,
+        total_timesteps: int | None = None,
         num_envs: int | None = None,
         labels: dict[str, str] | None = None,
         evaluate: Evaluate | Literal["as it is"] | None = "as it is",
@@ -163,7 +164,7 @@ class Study:
         """The study with the cells that meet all conditions (see `without`) changed.
 
         Settings of normalization and `encoder` are given beside the conditions:
-        `normalise_obs=True`.
+        `normalize_obs=True`.
 
         Later changes win. A change that touches no cell is a mistake, and refused.
         """
@@ -171,7 +172,7 @@ class Study:
         names = [one.name for one in known if one.name in where]
         normalization = {name: where.pop(name) for name in names}
         matches = self._matcher(where)
-        single = {"steps": steps, "num_envs": num_envs}
+        single = {"total_timesteps": total_timesteps, "num_envs": num_envs}
         said: dict[str, Any] = {name: value for name, value in single.items() if value is not None}
         if evaluate != "as it is":
             said["evaluate"] = evaluate
@@ -231,7 +232,7 @@ class Study:
                 cell.algorithm,
                 cell.factorization,
                 ", ".join(f"{name}={value}" for name, value in cell.labels.items()),
-                f"{cell.steps:,}",
+                f"{cell.total_timesteps:,}",
             )
             for cell in self.cells
         ]

@@ -18,7 +18,7 @@ from headwise.training.fits import fits
 from headwise.training.freed_memory import keep_freed_memory
 from headwise.training.lazy_env import LazyEnv
 from headwise.training.loop import Loop
-from headwise.training.normalise import Normaliser, prior_of
+from headwise.training.normalize import Normalizer, prior_of
 from headwise.training.room import check_networks
 
 
@@ -51,7 +51,7 @@ def make_loop(
             "environment and learner disagree about the members",
             got=f"{env.num_members} and {keys.num_members}",
         )
-    names = [n for n in ("hidden", "rollout", "batch_size") if hasattr(algorithm, n)]
+    names = [n for n in ("net_arch", "n_steps", "batch_size") if hasattr(algorithm, n)]
     given = ", ".join(f"{name}={getattr(algorithm, name)}" for name in names)
     with fits(
         "the learners",
@@ -67,19 +67,19 @@ def make_loop(
             factorization=config.factorization,
             keys=keys,
             network=config.network,
-            normalized=bool(config.normalization.normalise_obs),
+            normalized=bool(config.normalization.normalize_obs),
         )
         check_networks(algorithm, task)
         gamma = algorithm.member_values("gamma", keys)
-        normaliser = None
+        normalizer = None
         if config.normalization.is_on:
             sizes = (keys.num_members, env.num_slots, env.obs_spec.size)
             how = config.normalization
-            prior = prior_of(how.normalise_obs, env.obs_spec)
-            normaliser = Normaliser(
+            prior = prior_of(how.normalize_obs, env.obs_spec)
+            normalizer = Normalizer(
                 *sizes, gamma, **vars(how), prior=prior, packed=env.obs_spec.packed
             )
-        loop = Loop(env, algorithm.build(task), keys, gamma, binning, normaliser)
+        loop = Loop(env, algorithm.build(task), keys, gamma, binning, normalizer)
     loop.total_steps = config.total_timesteps
     loop.episodes = Episodes(keep=keep_episodes)
     return loop

@@ -18,9 +18,9 @@ from headwise.checks import checked_count, plain
 from headwise.errors import CheckpointError, ConfigError
 from headwise.training.episodes import RECENT_EPISODES
 from headwise.training.evaluate import Evaluation
+from headwise.training.loggers.base import Logger
 from headwise.training.progress import Progress
 from headwise.training.report import FloatArray, Report
-from headwise.training.sinks.base import Sink
 from headwise.training.watch import LATER, RunCallback, Watch
 
 DISPLAY_SECONDS = 0.5
@@ -128,32 +128,32 @@ class Evaluate(RunCallback):
 
 
 class Log(RunCallback):
-    """Hands a report to sinks and to functions now and then, and after every evaluation.
+    """Hands a report to loggers and to functions now and then, and after every evaluation.
 
     Args:
-        sinks: Who writes numbers down.
+        loggers: Who writes numbers down.
         functions: Who is told, and may stop the run.
         every: Environment steps of a member between two reports.
     """
 
     def __init__(
-        self, sinks: Sequence[Sink], functions: Sequence[Callable[[Report], object]], every: int
+        self, loggers: Sequence[Logger], functions: Sequence[Callable[[Report], object]], every: int
     ) -> None:
-        self._sinks, self._functions, self._every = sinks, functions, every
+        self._loggers, self._functions, self._every = loggers, functions, every
         self._next = self._told = 0
         self._open = ExitStack()
         self._diverged = np.zeros(0, dtype=np.bool_)
         self._warned_of_temperature = False
 
     def open(self, run: Watch) -> None:
-        """Opens all sinks, or none."""
+        """Opens all loggers, or none."""
         step = self._told = run.loop.env_steps
         self._next = after(step, self._every)
         self._diverged = ~run.loop.algorithm.alive.cpu().numpy()
         with ExitStack() as opened:
-            for sink in self._sinks:
-                sink.open(run.loop.keys.seeds, step)
-                opened.callback(sink.close)
+            for one in self._loggers:
+                one.open(run.loop.keys.seeds, step)
+                opened.callback(one.close)
             self._open = opened.pop_all()
 
     def next_due(self, env_steps: int) -> int:
@@ -176,11 +176,11 @@ class Log(RunCallback):
 
     def flush(self) -> None:
         """Makes safe what was written down, so that it is never older than a checkpoint."""
-        for sink in self._sinks:
-            sink.flush()
+        for one in self._loggers:
+            one.flush()
 
     def close(self) -> None:
-        """Closes all sinks."""
+        """Closes all loggers."""
         self._open.close()
 
     def _tell(self, run: Watch) -> bool:
@@ -190,14 +190,14 @@ class Log(RunCallback):
             if not alive and not known:
                 logger.warning(
                     "Seed %d has diverged by step %d: its gradient is not finite. It is frozen as "
-                    "it was; the other seeds go on. A smaller lr may help.",
+                    "it was; the other seeds go on. A smaller learning_rate may help.",
                     seed,
                     report.step,
                 )
         self._diverged = ~report.alive
         self._warn_of_temperature(run, report)
-        for sink in self._sinks:
-            sink.write(report)
+        for one in self._loggers:
+            one.write(report)
         answers = [function(report) for function in self._functions]
         return any(answer is True or answer is np.True_ for answer in answers)
 
@@ -337,13 +337,13 @@ def split(callbacks: object) -> tuple[list[Callable[[Report], object]], list[Run
     return [one for one in callbacks if not isinstance(one, RunCallback)], others
 
 
-def check_sinks(sinks: object) -> None:
-    """Refuses what is no list of sinks."""
-    if not isinstance(sinks, Sequence) or isinstance(sinks, str):
-        raise ConfigError("sinks must be a list", got=repr(sinks), allowed="sinks=[...]")
+def check_loggers(loggers: object) -> None:
+    """Refuses what is no list of loggers."""
+    if not isinstance(loggers, Sequence) or isinstance(loggers, str):
+        raise ConfigError("loggers must be a list", got=repr(loggers), allowed="loggers=[...]")
     calls = ("open", "write", "flush", "close")
-    for one in sinks:
+    for one in loggers:
         if not all(callable(getattr(one, c, None)) for c in calls):
             raise ConfigError(
-                "not a sink", got=repr(one), allowed=f"something with {', '.join(calls)}"
+                "not a logger", got=repr(one), allowed=f"something with {', '.join(calls)}"
             )

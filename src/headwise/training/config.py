@@ -21,7 +21,7 @@ from headwise.nets.encoders import NetworkConfig
 from headwise.population import Keys
 from headwise.registry import unknown
 from headwise.spaces import ObsSpec
-from headwise.training.normalise import NormaliseObs, checked_normalise_obs, chosen
+from headwise.training.normalize import NormalizeObs, checked_normalize_obs, chosen
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,22 +57,22 @@ class EnvironmentConfig:
 class Normalization:
     """What is brought to a common size, by each member's own past."""
 
-    normalise_obs: NormaliseObs = added(False)
+    normalize_obs: NormalizeObs = added(False)
     """Bring observations to mean 0 and deviation 1; auto begins by the bounds of their space, and
     leaves compiled environments as they are."""
-    normalise_reward: bool = added(False)
+    normalize_reward: bool = added(False)
     """Scale rewards by the deviation of the return."""
 
     def __post_init__(self) -> None:
-        switch = checked_normalise_obs(self.normalise_obs)
-        object.__setattr__(self, "normalise_obs", switch)
-        switch = checks.checked_switch("normalise_reward", self.normalise_reward)
-        object.__setattr__(self, "normalise_reward", switch)
+        switch = checked_normalize_obs(self.normalize_obs)
+        object.__setattr__(self, "normalize_obs", switch)
+        switch = checks.checked_switch("normalize_reward", self.normalize_reward)
+        object.__setattr__(self, "normalize_reward", switch)
 
     @property
     def is_on(self) -> bool:
         """Whether anything is."""
-        return bool(self.normalise_obs) or self.normalise_reward
+        return bool(self.normalize_obs) or self.normalize_reward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +144,11 @@ class RunConfig:
 
     def fitting(self, obs_spec: ObsSpec) -> RunConfig:
         """This configuration with what is chosen for such observations, where nobody said it."""
-        network, scales = self.network.chosen(obs_spec), self.normalization.normalise_obs
+        network, scales = self.network.chosen(obs_spec), self.normalization.normalize_obs
         if not scales and network.encoder is not None and network.encoder.normalizes:
             scales = True
         config = dataclasses.replace(self, network=network)
-        return config.replace(normalise_obs=chosen(scales, obs_spec))
+        return config.replace(normalize_obs=chosen(scales, obs_spec))
 
     # --- members --------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class RunConfig:
                 "a seed is given twice",
                 got=sorted({run[0] for run in runs if runs.count(run) > 1}),
                 fix="Two members with one seed would be the same run: give each its own, or a "
-                "setting in which they differ, for example lr=(1e-3, 1e-4).",
+                "setting in which they differ, for example learning_rate=(1e-3, 1e-4).",
             )
 
     def for_member(self, member: int) -> RunConfig:
@@ -207,7 +207,7 @@ class RunConfig:
         return f"{self.algorithm.name} {self.factorization.name}"
 
     def to_json(self) -> dict[str, Any]:
-        """All settings as plain data; those of a run that does not say `steps` have None."""
+        """All settings as plain data; `total_timesteps` is None where it is not known."""
         return {
             **_as_plain(self.environment),
             "algorithm": self.algorithm.name,
@@ -217,7 +217,7 @@ class RunConfig:
             "num_envs": self.num_envs,
             **_as_plain(self.normalization),
             **self.network.to_json(),
-            "steps": self.total_timesteps,
+            "total_timesteps": self.total_timesteps,
         }
 
     @classmethod
@@ -230,7 +230,7 @@ class RunConfig:
                 factorizations.get(form["factorization"]), dict(form["factorization_settings"])
             ),
             num_envs=form["num_envs"],
-            total_timesteps=form["steps"],
+            total_timesteps=form["total_timesteps"],
             **{name: form[name] for name in flat if name in form},
         )
 

@@ -272,8 +272,8 @@ class Player:
         loop = self.loop
         device = loop.keys.device
         seen = torch.from_numpy(np.array(obs, dtype=np.float32)).to(device)
-        if loop.normaliser is not None:
-            seen = loop.normaliser.obs(seen, member)
+        if loop.normalizer is not None:
+            seen = loop.normalizer.obs(seen, member)
         mask = None
         if legal is not None:
             mask = loop.binning.legal(torch.from_numpy(np.array(legal)).to(device))

@@ -29,7 +29,7 @@ from headwise.training.compiled_ticks import CompiledTicks, compiled_ticks
 from headwise.training.episodes import Episodes
 from headwise.training.lazy_env import LazyEnv
 from headwise.training.memory import load_memory, memory_for
-from headwise.training.normalise import Normaliser
+from headwise.training.normalize import Normalizer
 from headwise.training.rollout import Rollout
 from headwise.training.threads import training_threads
 from headwise.training.transition import Transition
@@ -51,7 +51,7 @@ class Loop:
         keys: The members' seeds.
         gamma: The members' discounts (P,), for returns over several steps.
         binning: What the learner makes of the environment's heads.
-        normaliser: What makes observations and rewards of a common size; None leaves them alone.
+        normalizer: What makes observations and rewards of a common size; None leaves them alone.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Loop:
         keys: Keys,
         gamma: Tensor,
         binning: Binning,
-        normaliser: Normaliser | None = None,
+        normalizer: Normalizer | None = None,
     ) -> None:
         self.lazy_env = env if isinstance(env, LazyEnv) else LazyEnv.of(env)
         """What is known of the environment, which may not be made yet."""
         self.algorithm, self.keys = algorithm, keys
-        self.gamma, self.binning, self.normaliser = gamma, binning, normaliser
+        self.gamma, self.binning, self.normalizer = gamma, binning, normalizer
         self.episodes = Episodes()
         self.metrics: Metrics = {}  # of the last update
         self.ticks = 0  # steps of the vector environment
@@ -184,7 +184,7 @@ class Loop:
 
     def _compiled_ticks(self, seen: Tensor | None) -> CompiledTicks | None:
         """Acting and remembering as compiled calls, where they can be; with scaling only acting."""
-        memory = self.memory if self.normaliser is None else None
+        memory = self.memory if self.normalizer is None else None
         if self.legal is not None or (memory is None and seen is self.obs):
             return None
         given = self.env, self.algorithm, seen, self.binning, memory, self._compiled
@@ -235,7 +235,7 @@ class Loop:
     def _act_once(self) -> tuple[Tensor, Acted]:
         """What the learner sees now and what it does, which is sent to the environment."""
         assert self.obs is not None
-        seen = self.obs if self.normaliser is None else self.normaliser.shown(self.obs)
+        seen = self.obs if self.normalizer is None else self.normalizer.shown(self.obs)
         if compiled := self._compiled_ticks(seen):
             self._bridge.send(compiled.act())
             return seen, compiled.acted
@@ -256,8 +256,8 @@ class Loop:
     def begin_episodes(self) -> None:
         """Starts an episode in every slot; what was going on there counts as cut off."""
         self.memory.cut()
-        if self.normaliser is not None:
-            self.normaliser.begin_episodes()
+        if self.normalizer is not None:
+            self.normalizer.begin_episodes()
         obs = self._upload(self.env.reset())
         legal = self.env.first_legal  # of the observations just given
         self._keep_seeing(obs, self._mask(None if legal is None else self._upload(legal)))
@@ -293,8 +293,8 @@ class Loop:
             slots = self.lazy_env.num_slots
             after, before = (slots * (self.memory.steps - ago) for ago in (0, 1))
             due = plan.updates_by(after) - plan.updates_by(before)
-        if self.normaliser is not None:
-            self.normaliser.advance(self.ticks, None if isinstance(plan, ReplayPlan) else due > 0)
+        if self.normalizer is not None:
+            self.normalizer.advance(self.ticks, None if isinstance(plan, ReplayPlan) else due > 0)
         if due:
             self.learn(due)
 
@@ -326,7 +326,7 @@ class Loop:
         shape = (self.algorithm.plan.batch_size, 2)
         uniform = self.keys.uniform(Stream.REPLAY, self._clock.now, shape)
         batch = self.memory.sample(uniform, self.gamma)
-        return batch if self.normaliser is None else self.normaliser.batch(batch)
+        return batch if self.normalizer is None else self.normalizer.batch(batch)
 
     def _transition(self, fresh: dict[str, Tensor]) -> Transition:
         assert self.obs is not None
@@ -342,7 +342,7 @@ class Loop:
             next_legal=self._mask(fresh.get("next_legal")),
             whole=self._whole,
         )
-        as_seen, known = isinstance(self.memory, Rollout), self.normaliser
+        as_seen, known = isinstance(self.memory, Rollout), self.normalizer
         return step if known is None else known.taken_in(step, self._seen, as_seen=as_seen)
 
     def _mask(self, legal: Tensor | None) -> Tensor | None:
@@ -363,8 +363,8 @@ class Loop:
             "metrics": dict(self.metrics),
             "episodes": {"table": torch.from_numpy(self.episodes.table)},
         }
-        if self.normaliser is not None:
-            state["normaliser"] = self.normaliser.state_dict()
+        if self.normalizer is not None:
+            state["normalizer"] = self.normalizer.state_dict()
         if memory := self.memory.state_dict():
             state["memory"] = memory
         if self.in_episodes:
@@ -386,8 +386,8 @@ class Loop:
         self.metrics = dict(state["metrics"])
         self.episodes.table = state["episodes"]["table"].cpu().numpy()
         self.algorithm.load_state_dict(state["learner"])
-        if self.normaliser is not None:
-            self.normaliser.load_state_dict(state.get("normaliser", {}))
+        if self.normalizer is not None:
+            self.normalizer.load_state_dict(state.get("normalizer", {}))
         if "memory" in state:
             load_memory(self.memory, state["memory"], self.lazy_env.num_slots)
             self._capture()  # it may lie somewhere else

@@ -22,7 +22,8 @@ def impatient(settings: Mapping[str, Any], num_slots: int) -> dict[str, Any]:
 
     Their cost grows with the rows they are made of, so a step costs what it does without haste.
     """
-    small = {"rollout": max(FEW_ROWS, settings.get("minibatch", 0)), "warmup": 2 * num_slots}
+    rows = max(FEW_ROWS, settings.get("batch_size", 0))
+    small = {"n_steps": max(rows // num_slots, 1), "learning_starts": 2 * num_slots}
     return {
         name: min(value, small[name]) if name in small else value
         for name, value in settings.items()

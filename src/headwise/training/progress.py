@@ -12,8 +12,8 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from headwise.training.loggers.base import seed_labels
 from headwise.training.report import Report
-from headwise.training.sinks.base import seed_labels
 
 MOST_SEEDS = 10
 """With more seeds than this, the table shows the lowest, the middle and the highest."""

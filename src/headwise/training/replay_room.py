@@ -31,8 +31,8 @@ def check_room(loop: Loop) -> None:
         return
     seeds = f"{members} seeds, " if members > 1 else ""
     numbers = loop.lazy_env.obs_spec.vector_size
-    made_of = f"{seeds}replay={kept:,}, observations of {numbers:,} numbers"
-    smaller = f"replay={max(int((there - taken) / 4 / members / each), 1):_}"
+    made_of = f"{seeds}buffer_size={kept:,}, observations of {numbers:,} numbers"
+    smaller = f"buffer_size={max(int((there - taken) / 4 / members / each), 1):_}"
     beside = f" beside networks of {_gigabytes(taken)}" if taken > there / 16 else ""
     if needed > there - taken:
         raise ConfigError(

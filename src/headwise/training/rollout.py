@@ -115,6 +115,6 @@ class Rollout:
     def _empty(self, x: Tensor) -> Tensor:
         shape = (x.shape[0], self.length, *x.shape[1:])
         with fits(
-            "rollouts", got=f"{self.length:,} steps of every slot", fix="Choose a smaller rollout."
+            "rollouts", got=f"{self.length:,} steps of every slot", fix="Choose a smaller n_steps."
         ):
             return torch.empty(shape, dtype=x.dtype, device=x.device)

@@ -80,10 +80,10 @@ def check_networks(config: AlgorithmConfig, task: Task) -> None:
         raise ConfigError(
             f"the networks and their buffers do not fit into memory: they take "
             f"{_gigabytes(needed)}",
-            got=f"{seeds}{size}, hidden={config.hidden}",
+            got=f"{seeds}{size}, net_arch={config.net_arch}",
             allowed=f"{_gigabytes(free)}, which is what is free now",
-            fix="Make the observation smaller (a picture smaller, gray or cropped), or hidden; or "
-            "take fewer seeds, or for ppo a smaller rollout.",
+            fix="Make the observation smaller (a picture smaller, gray or cropped), or net_arch; "
+            "or take fewer seeds, or for ppo a smaller n_steps.",
         )
     if needed > LARGE * free:
         _announce(f"{size}. With their buffers they take {_gigabytes(needed)}")
@@ -123,13 +123,13 @@ def _lines(path: str) -> list[str]:
 
 def roughly(config: AlgorithmConfig, task: Task) -> int:
     """Bytes that no learner takes more than."""
-    spec, hidden = task.spec, (*config.hidden, getattr(config, "branch_width", 0))
+    spec, hidden = task.spec, (*config.net_arch, getattr(config, "branch_width", 0))
     options = sum(max(n, 2) for n in spec.cardinalities)
     if task.factorization.is_joint:
         options = math.prod(max(n, 1) for n in spec.cardinalities)
     widest, seen = max(hidden), task.obs_spec.vector_size + options + spec.num_heads
     weights = seen * widest + len(hidden) * widest**2 + 2 * options * widest
-    batch = sum(getattr(config, name, 0) for name in ("rollout", "minibatch", "batch_size"))
+    batch = getattr(config, "n_steps", 0) * task.num_slots + getattr(config, "batch_size", 0)
     row = 6 * seen + 16 * sum(hidden) + 16 * options * spec.num_heads
     weights *= spec.num_heads  # some have networks of their own for each
     numbers = 32 * weights + 2 * (batch + 8 * task.num_slots) * row

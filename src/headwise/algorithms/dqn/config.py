@@ -24,11 +24,11 @@ class DQN(OffPolicyConfig):
 
     bins: int | dict[str, int] | None = 11
     """Bins of a Range head: one number, or numbers by head."""
-    epsilon: PerMember = 0.1
+    exploration_final_eps: PerMember = 0.1
     """How often a head takes an option at random, in the end."""
-    epsilon_start: PerMember = 0.1
+    exploration_initial_eps: PerMember = 0.1
     """How often in the beginning."""
-    epsilon_share: float = 0.1
+    exploration_fraction: float = 0.1
     """Share of the run over which the one becomes the other."""
     double_q: bool = False
     """Let the online network choose the next action, and the target network judge it."""
@@ -46,15 +46,16 @@ class DQN(OffPolicyConfig):
     activation: Activation = "relu"
     """The encoder's activation."""
     dueling: bool = added(True)
-    """Whether networks learn a state's value and max-centred advantages, with one more layer above
+    """Whether networks learn a state's value and max-centered advantages, with one more layer above
     the encoder, or a plain number for each option right above it (not for `qplex` and `ar`)."""
     branch_width: int = 128
     """Width of each half of the layer before a dueling network's outputs."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("epsilon", "epsilon_start", "epsilon_share", "munchausen"):
-            self.require(name, 0.0, 1.0)
+        for name in ("initial_eps", "final_eps", "fraction"):
+            self.require(f"exploration_{name}", 0.0, 1.0)
+        self.require("munchausen", 0.0, 1.0)
         self.require("temperature", 0.0, 1e3)
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
         check_counts(self, "branch_width")

@@ -53,7 +53,7 @@ class DQNLearner(OffPolicyLearner):
         )
         """What reads observations for them, if anything has to."""
         blueprint = self.blueprint(
-            config.batch_size, hidden=config.hidden, activation=config.activation,
+            config.batch_size, net_arch=config.net_arch, activation=config.activation,
             branch_width=config.branch_width,
         )  # fmt: skip
         make = kind.value if config.dueling else kind.plain_value
@@ -61,9 +61,12 @@ class DQNLearner(OffPolicyLearner):
         """What learns, and the target network that follows it."""
         self.store = Store(keys, with_encoder(self.value.parts, self.encoder))
         self.target_store = Store(keys, with_encoder(self.value_target.parts, self.encoder_target))
-        self.optimizer = Adam(self.store, self.setting("lr"), max_norm=config.max_grad_norm)
+        self.optimizer = Adam(
+            self.store, self.setting("learning_rate"), max_norm=config.max_grad_norm
+        )
         self.optimizers = {"": self.optimizer}
-        start, end = (config.member_values(n, keys) for n in ("epsilon_start", "epsilon"))
+        start = config.member_values("exploration_initial_eps", keys)
+        end = config.member_values("exploration_final_eps", keys)
         self.exploration = EpsilonGreedy(self.layout, keys, self.num_envs, start, end)
         self._set_spans(task.total_steps)
         self.alpha = self._scratch("alpha", 1, self.layout.num_heads)
@@ -88,7 +91,7 @@ class DQNLearner(OffPolicyLearner):
         self._record()
 
     def _set_spans(self, total_steps: int) -> None:
-        self.exploration.span = self.config.epsilon_share * total_steps / self.num_envs
+        self.exploration.span = self.config.exploration_fraction * total_steps / self.num_envs
 
     def _record(self) -> None:
         super()._record()

@@ -95,7 +95,7 @@ class Estimator:
                 ops.gae(*trace, rows["weight"], *rest, num_envs=self.num_envs, out=rows["credit"])
             else:
                 ops.multiply(rows["weight"], rows["plain"], out=rows["credit"])
-        if config.normalise == "rollout":
+        if config.normalize_advantage == "rollout":
             share = self._scratch("share", rows.num_rows)
             ops.row_shares(rows["valid"], out=share)
             for x in (rows["plain"], rows["credit"]):

@@ -154,8 +154,8 @@ class Widths:
         once |= {"q": 1, "next_q": 1} if options and config.critic_target == "one_step_q" else {}
         self.rollout = once | learned
         """What a rollout has."""
-        drop = {"value"} if config.value_clip is None else set()
-        drop |= {"probs"} if config.centre == "minibatch" else set()
+        drop = {"value"} if config.clip_range_vf is None else set()
+        drop |= {"probs"} if config.center_advantage == "batch" else set()
         self.gathered = [name for name in learned if name not in drop]
         """What a minibatch takes from it."""
         past = ("obs", "mask", "raw", "unit", "valid", "option", "probs", "in_use", "target")

@@ -18,29 +18,29 @@ from headwise.ops.heads import Kind
 @algorithms.register("ppo")
 @dataclass(frozen=True, kw_only=True)
 class PPO(AlgorithmConfig):
-    """Proximal policy optimisation."""
+    """Proximal policy optimization."""
 
     name: ClassVar[str] = "ppo"
     needs: ClassVar[tuple[str, ...]] = ("policy", "critic")
 
-    rollout: int = 4096
-    """Transitions of a member between updates, over all its slots."""
-    minibatch: int = 128
+    n_steps: int = 256
+    """Steps of each environment between updates: with 16 environments 256 are 4096 transitions."""
+    batch_size: int = 128
     """Rows of a gradient step."""
-    epochs: int = 4
+    n_epochs: int = 4
     """Passes over the rollout in an update."""
-    clip: Scheduled = 0.2
+    clip_range: Scheduled = 0.2
     """How far a probability ratio may move from 1 before it stops paying; it may follow the run as
-    the step size may."""
+    the learning rate may."""
     gae_lambda: PerMember = 0.95
     """Decay of the trace: 0 is one step, 1 is the whole return."""
-    entropy_coef: PerMember = 0.01
+    ent_coef: PerMember = 0.01
     """Weight of the heads' summed entropy. The authors' package has 0.05, too much for numbers: the
     entropy of a Range is that of the Gaussian before tanh, and the widest is a coin toss between
     both ends."""
-    value_coef: float = 0.5
+    vf_coef: float = 0.5
     """Weight of the squared error of the value."""
-    value_clip: float | None = None
+    clip_range_vf: float | None = None
     """How far a value may move from the old one before it stops counting; None does not clip. The
     loss is the larger of two means over a minibatch, of the value as it is and of the clipped one,
     as in the paper's package; PPO2 has the mean of the larger, SB3 the clipped one alone. It is for
@@ -50,8 +50,9 @@ class PPO(AlgorithmConfig):
     ratio: Literal["auto", "per_head", "ranges_joint", "joint"] = "auto"
     """Clip each head's ratio, one of all Ranges, or the product; `auto`: as the factorization says,
     which is the product for ar and joint."""
-    normalise: Literal["rollout", "minibatch", "off"] = "rollout"
-    """Over what advantages are brought to mean 0 and deviation 1, all heads together."""
+    normalize_advantage: bool | Literal["rollout", "batch"] = "rollout"
+    """Over what advantages are brought to mean 0 and standard deviation 1, all heads together: the
+    rollout, each batch (True means that), or nothing (False)."""
     importance: Literal["auto", "uniform", "range", "range_slope", "grad", "signed", "state"] = (
         "auto"
     )
@@ -68,8 +69,8 @@ class PPO(AlgorithmConfig):
     """What a branching critic is regressed on: the lambda-return, as in the paper's package; the
     paper's own `r + gamma V(s')`; or `r + gamma Q(s', a')`, which the paper advises against, with
     what was done next, or V(s') where an episode or the rollout ends."""
-    centre: Literal["rollout", "minibatch"] = "rollout"
-    """Centre advantages under the policy that acted, or under the current one each time."""
+    center_advantage: Literal["rollout", "batch"] = "rollout"
+    """Center advantages under the policy that acted, or under the current one each time."""
     correct_mixture: bool = False
     """Add to V what a mixer adds on average, so that it is the value of the policy."""
     kl_coef: float = 0.0
@@ -89,7 +90,7 @@ class PPO(AlgorithmConfig):
     """The policy's activation."""
     critic_activation: Activation = "tanh"
     """The critic's activation."""
-    critic_hidden: tuple[int, ...] | None = None
+    critic_net_arch: tuple[int, ...] | None = None
     """Widths of the critic's encoder; the policy's if not given."""
     critic_orthogonal: bool = True
     """Whether the critic begins orthogonal."""
@@ -106,14 +107,14 @@ class PPO(AlgorithmConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require("clip", 0.0, 10.0, open_low=True)
+        self.require("clip_range", 0.0, 10.0, open_low=True)
         self.require("gae_lambda", 0.0, 1.0)
-        self.require("entropy_coef", 0.0, 100.0)
+        self.require("ent_coef", 0.0, 100.0)
         self.require("importance_floor", 0.0, 1.0)
         self.require("anneal_share", 0.0, 1.0)
         self.require("kl_coef", 0.0, 100.0)
         self.require("kl_target", 0.0, 100.0, open_low=True)
-        self.require("value_coef", 0.0, 1e3)
+        self.require("vf_coef", 0.0, 1e3)
         self.require("mean_penalty", 0.0, 1e3)
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
         if self.mean_penalty and self.range_kind == "beta":
@@ -123,8 +124,8 @@ class PPO(AlgorithmConfig):
                 allowed="mean_penalty=0, or range_kind 'squashed' or 'clipped'",
                 fix="Leave mean_penalty out.",
             )
-        if self.value_clip is not None:
-            self.require("value_clip", 0.0, 1e9, open_low=True)
+        if self.clip_range_vf is not None:
+            self.require("clip_range_vf", 0.0, 1e9, open_low=True)
         if self.critic_target == "one_step_q" and self.offline_rows:
             raise ConfigError(
                 "ppo's critic learns from rows of the past, which do not tell what was done next",
@@ -132,7 +133,9 @@ class PPO(AlgorithmConfig):
                 allowed="critic_target='one_step_q' with offline_rows=0",
                 fix="Leave one of them out.",
             )
-        check_counts(self, "rollout", "minibatch", "epochs")
+        check_counts(self, "n_steps", "batch_size", "n_epochs")
+        if self.normalize_advantage is True:
+            object.__setattr__(self, "normalize_advantage", "batch")
         if self.share_encoder and self.offline_rows:
             raise ConfigError(
                 "ppo's critic learns from the past, and its policy from the rollout: one encoder "
@@ -146,7 +149,7 @@ class PPO(AlgorithmConfig):
     @classmethod
     def small(cls, **settings: Any) -> Self:
         """Two passes over rollouts of a few rows."""
-        return super().small(**{"rollout": 32, "minibatch": 16, "epochs": 2} | settings)
+        return super().small(**{"n_steps": 8, "batch_size": 16, "n_epochs": 2} | settings)
 
     def build(self, task: Task) -> PPOLearner:
         """The learner."""

@@ -39,25 +39,25 @@ class PPOLearner(Learner):
     def __init__(self, config: PPO, task: Task) -> None:
         super().__init__(config, task)
         self.config, kind, keys = config, task.factorization, task.keys
-        self.length = max(config.rollout // task.num_slots, 1)
+        self.length = config.n_steps
         self.plan = RolloutPlan(self.length)
         self.num_rows = self.length * self.num_envs
         """Rows of a rollout (N)."""
-        self.batch_size = min(config.minibatch, self.num_rows)
+        self.batch_size = min(config.batch_size, self.num_rows)
         self._chunk = rows_per_chunk(self.num_rows, task.device)
         encoder = self.make_encoder(0)
         critic_encoder = encoder if config.share_encoder else self.make_encoder(1)
         self.sight = Sight(encoder, critic_encoder, self._scratch)
         blueprint = self.blueprint(
-            max(self.batch_size, self._chunk), hidden=config.hidden, activation=config.activation,
-            kind=config.range_kind, policy_gain=config.policy_gain,
+            max(self.batch_size, self._chunk), net_arch=config.net_arch,
+            activation=config.activation, kind=config.range_kind, policy_gain=config.policy_gain,
             mean_penalty=config.mean_penalty,
         )  # fmt: skip
         self.actor = kind.policy(blueprint)
         self.critic = kind.critic(
             replace(
                 blueprint,
-                hidden=config.critic_hidden or config.hidden,
+                net_arch=config.critic_net_arch or config.net_arch,
                 activation=config.critic_activation,
                 branch_width=config.branch_width,
                 orthogonal=config.critic_orthogonal,
@@ -65,19 +65,21 @@ class PPOLearner(Learner):
         )
         self.branching = self.critic if isinstance(self.critic, BranchingCritic) else None
         """The critic, where it tells heads apart."""
-        if self.branching is not None and config.value_clip is not None:
+        if self.branching is not None and config.clip_range_vf is not None:
             raise ConfigError(
-                f"value_clip holds the value of states near the old one, and the critic of "
+                f"clip_range_vf holds the value of states near the old one, and the critic of "
                 f"{kind.name!r} learns by the value of actions",
-                got=f"value_clip={config.value_clip}",
+                got=f"clip_range_vf={config.clip_range_vf}",
                 allowed="None",
-                fix="Leave value_clip out, or use a factorization without a branching critic.",
+                fix="Leave clip_range_vf out, or use a factorization without a branching critic.",
             )
         parts = [*self.actor.parts, *self.critic.parts]
         self.store = Store(keys, with_encoder(parts, *self.sight.encoders))
-        self.optimizer = Adam(self.store, self.setting("lr"), max_norm=config.max_grad_norm)
+        self.optimizer = Adam(
+            self.store, self.setting("learning_rate"), max_norm=config.max_grad_norm
+        )
         self.optimizers = {"": self.optimizer}
-        self.clip, self.ent_coef = self.setting("clip"), self.setting("entropy_coef")
+        self.clip, self.ent_coef = self.setting("clip_range"), self.setting("ent_coef")
         self.kl_coef = settings(keys, config.kl_coef, "kl_coef")
         self._zero = settings(keys, 0.0, "zero")
         self.ratios = ratios_of(config, self.layout, joint=kind.joint_ratio)
@@ -120,7 +122,7 @@ class PPOLearner(Learner):
         self.rollout = made(self.num_rows, widths.rollout)
         self.batch = made(self.batch_size, widths.learned)
         self._past = made(self.batch_size, widths.past if self.offline is not None else {})
-        epochs = self.config.epochs
+        epochs = self.config.n_epochs
         self._shuffle_keys = self._scratch("shuffle", epochs, self.num_rows)
         self._order = self._scratch("order", 1, epochs * self.num_rows)
         self._cursor = self._scratch("cursor", 1)
@@ -162,9 +164,9 @@ class PPOLearner(Learner):
         self._begin()
         if self.offline is not None:
             draws = self.keys.at(int(self.updates.longs.max()) - 1)
-            self.offline.add(self.rollout, draws, self.config.epochs)
+            self.offline.add(self.rollout, draws, self.config.n_epochs)
         threads = member_threads()
-        self._epoch(self.config.epochs - 1, threads)
+        self._epoch(self.config.n_epochs - 1, threads)
         self._finish(1, threads)
         return self.metrics
 
@@ -222,7 +224,7 @@ class PPOLearner(Learner):
         if self.offline is not None:
             self._learn_from_the_past(self.offline, batch.num_rows)
         else:
-            if self.branching is not None and self.config.centre == "minibatch":
+            if self.branching is not None and self.config.center_advantage == "batch":
                 self.estimator.probs(batch)
             seen = self.sight.critic(obs, learns=True)
             values = self.critic.predict(seen, actions)
@@ -232,7 +234,7 @@ class PPOLearner(Learner):
 
         x = seen if self.sight.shares else self.sight.policy(obs, learns=True)
         self.actor.evaluate(x, actions, evaluation)
-        if self.config.normalise == "minibatch":
+        if self.config.normalize_advantage == "batch":
             ops.standardize(batch["advantage"], share, out=batch["advantage"])
         self._policy_loss(batch, batch["advantage"], share, self.ent_coef, self.kl_coef)
         self.actor.backward(x, actions, evaluation)
@@ -255,7 +257,7 @@ class PPOLearner(Learner):
 
     def _value_error(self, values: Buffer, batch: Rows, share: Buffer) -> None:
         """The loss of the critic's values, and its gradient by them."""
-        target, coef, clip = batch["target"], self.config.value_coef, self.config.value_clip
+        target, coef, clip = batch["target"], self.config.vf_coef, self.config.clip_range_vf
         if clip is None:
             given = values, target, share
             ops.value_error(*given, coef=coef, huber=False, out=self.value_loss)
@@ -323,7 +325,7 @@ class PPOLearner(Learner):
         part = self._minibatch(self.batch_size)
         share = self._share(part)
         plain = part.get("plain")
-        if self.config.normalise == "minibatch":
+        if self.config.normalize_advantage == "batch":
             for x in (part["advantage"], plain):
                 if x is not None:
                     ops.standardize(x, share, out=x)
@@ -345,7 +347,7 @@ class PPOLearner(Learner):
         metrics = dict(zip(names, moved[:, :3].unbind(-1), strict=True)) | {
             "train/policy_gradient_loss": -losses[:, 1],
             "train/entropy_loss": -losses[:, 2],
-            "train/value_loss": losses[:, 4] / (self.config.value_coef or 1.0),
+            "train/value_loss": losses[:, 4] / (self.config.vf_coef or 1.0),
             "train/explained_variance": self.explained.tensor.flatten().clone(),
             "train/grad_norm": self.optimizer.norm.tensor.flatten().clone(),
         }

@@ -9,6 +9,7 @@ from headwise.added import added
 from headwise.algorithms.base import PerMember, Task, algorithms
 from headwise.algorithms.off_policy import OffPolicyConfig
 from headwise.algorithms.sac.learner import SACLearner
+from headwise.algorithms.sac.temperature import checked_ent_coef
 from headwise.checks import check_counts
 from headwise.ops import Activation
 
@@ -36,8 +37,9 @@ class SAC(OffPolicyConfig):
     per_head_temperature: bool = False
     """A temperature for every head, instead of one for all Choices and one for all Ranges; a joint
     action has one in any case."""
-    first_temperature: float = 0.2
-    """Where temperatures begin."""
+    ent_coef: float | str = "auto_0.2"
+    """The temperature, which is the weight of entropy: "auto_0.2" begins at 0.2 and is learned, so
+    that entropy meets its target; "auto" begins at 1; a number stays what it is."""
     actor_lr_scale: float = 0.5
     """The actor's step size as a multiple of the critics'."""
     max_grad_norm: float = 1.0
@@ -71,7 +73,7 @@ class SAC(OffPolicyConfig):
             self.require(name, 0.0, 1.0)
         if self.target_entropy_end is not None:
             self.require("target_entropy_end", 0.0, 1.0)
-        self.require("first_temperature", 0.0, 1e3, open_low=True)
+        object.__setattr__(self, "ent_coef", checked_ent_coef(self.ent_coef))
         self.require("actor_lr_scale", 0.0, 100.0)
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
         for name in ("gumbel_start", "gumbel_decay", "gumbel_floor"):

@@ -59,7 +59,7 @@ class SACLearner(OffPolicyLearner):
         if self._first < layout.num_heads and not config.share_encoder:
             self.actor_encoder = self.make_encoder(1, shift=config.random_shift)
         blueprint = self.blueprint(
-            config.batch_size, hidden=config.hidden, activation=config.activation,
+            config.batch_size, net_arch=config.net_arch, activation=config.activation,
             branch_width=config.branch_width, state_std=True, log_std=(-5.0, 1.0),
             policy_gain=config.policy_gain,
         )  # fmt: skip
@@ -71,13 +71,13 @@ class SACLearner(OffPolicyLearner):
         self.store = Store(keys, parts, _FIRST_OF_CRITICS)
         parts = with_encoder(self.critic_target.parts, self.encoder_target)
         self.target_store = Store(keys, parts, _FIRST_OF_CRITICS)
-        learning_rate, max_norm = self.setting("lr"), config.max_grad_norm
+        learning_rate, max_norm = self.setting("learning_rate"), config.max_grad_norm
         self.optimizers = {"critic": Adam(self.store, learning_rate, max_norm=max_norm)}
         alive = self.optimizers["critic"].alive  # a member diverges in everything at once
         self.actor: Actor | None = None
         if self._first < layout.num_heads:
             self.actor = kind.actor(blueprint)
-            scaled = self.setting("lr", config.actor_lr_scale)
+            scaled = self.setting("learning_rate", config.actor_lr_scale)
             own = None if self._shares else self.actor_encoder
             parts = with_encoder(self.actor.parts, own)
             self.optimizers["actor"] = Adam(

@@ -1,4 +1,4 @@
-"""Temperatures: weights of entropy that are tuned until entropy meets its target."""
+"""Temperatures: weights of entropy, which are learned until entropy meets its target, or fixed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from headwise import ops
+from headwise.errors import ConfigError
 from headwise.heads.layout import Layout
 from headwise.ops import Buffer, Scratch
 from headwise.ops.functions import indices
@@ -16,8 +17,36 @@ if TYPE_CHECKING:
     from headwise.algorithms.base import Metrics
     from headwise.algorithms.sac import SAC
 
+_AUTO = "auto_"
+_MOST = 1e3
 RUNAWAY = 50.0
 """A temperature above this drowns any reward: its target entropy cannot be reached."""
+
+
+def begins_at(ent_coef: float | str) -> tuple[float, bool]:
+    """Where temperatures begin, and whether they are learned from there."""
+    if isinstance(ent_coef, str):
+        return float(ent_coef.removeprefix(_AUTO)), True
+    return ent_coef, False
+
+
+def checked_ent_coef(ent_coef: float | str) -> float | str:
+    """The weight of entropy that a user gave: "auto" is "auto_1.0", a number is itself."""
+    try:
+        text = "auto_1" if ent_coef == "auto" else ent_coef
+        if isinstance(text, str) and not text.startswith(_AUTO):
+            raise ValueError
+        start, is_learned = begins_at(text)
+        if not 0.0 < start <= _MOST:
+            raise ValueError
+    except ValueError:
+        raise ConfigError(
+            "sac setting 'ent_coef' must be a weight of entropy",
+            got=ent_coef,
+            allowed=f"'auto', 'auto_0.2' to begin at 0.2, or a fixed number; above 0, at most "
+            f"{_MOST:g}",
+        ) from None
+    return f"{_AUTO}{start!r}" if is_learned else start
 
 
 class Temperatures:
@@ -43,7 +72,8 @@ class Temperatures:
         groups = range(layout.num_heads) if config.per_head_temperature else kinds
         self.groups = tuple(group - min(groups) for group in groups)
         """The temperature of each head."""
-        free = Free(max(self.groups) + 1, math.log(config.first_temperature))
+        start, self._is_learned = begins_at(config.ent_coef)
+        free = Free(max(self.groups) + 1, math.log(start))
         self.store = Store(keys, [free])
         self.optimizer = Adam(self.store, learning_rate, alive=alive)
         assert free.buffer is not None
@@ -87,12 +117,15 @@ class Temperatures:
     def step(self, entropy: Buffer, use: Buffer | None, mask: Buffer | None) -> None:
         """Raises temperatures where entropy (P, 1, B, H) is below target, lowers them elsewhere.
 
+        Fixed ones stay.
+
         The loss is the logarithm times the surplus, so that its gradient is the surplus. A head has
         as much less to reach as it is less likely to be in use, (P, 1, B, H).
         """
         out = [self._surplus, self.entropy, self.aim]
         ops.entropy_surplus(entropy, self.target(mask), use, groups=self.groups, out=out)
-        self.optimizer.step()
+        if self._is_learned:
+            self.optimizer.step()
 
     def metrics(self) -> Metrics:
         """Temperatures by now, and entropies at the last update."""

@@ -34,7 +34,7 @@ class ActionForm(Protocol):
 
 
 def action_form(engine: Engine, form: str, *, batched: bool) -> ActionForm:
-    """The form of that name: "heads", or "oneof" for parameterised actions."""
+    """The form of that name: "heads", or "oneof" for parameterized actions."""
     if form == "heads":
         return HeadsForm(engine, batched=batched)
     if form == "oneof":
@@ -101,7 +101,7 @@ class HeadsForm:
 
 
 class OneOfForm:
-    """A parameterised action: which kind, and the one number that this kind takes.
+    """A parameterized action: which kind, and the one number that this kind takes.
 
     Made for Platform, whose action is a run, a hop or a leap with a strength of its own.
     """

@@ -48,36 +48,36 @@ class Canvas:
         """The picture as an array (height, width, 3)."""
         return np.array(self._image.reduce(_FINER))
 
-    def line(self, points: Sequence[Point], colour: str, width: float = 1.0) -> None:
+    def line(self, points: Sequence[Point], color: str, width: float = 1.0) -> None:
         """A line through points, with round joints."""
-        self._draw.line(_finer(points), colour, max(1, round(width * _FINER)), joint="curve")
+        self._draw.line(_finer(points), color, max(1, round(width * _FINER)), joint="curve")
 
-    def dashes(self, points: Sequence[Point], colour: str, width: float = 1.0) -> None:
+    def dashes(self, points: Sequence[Point], color: str, width: float = 1.0) -> None:
         """Every other piece of a line through many points."""
         for start, end in zip(points[::2], points[1::2], strict=False):
-            self.line([start, end], colour, width)
+            self.line([start, end], color, width)
 
     def circle(
         self,
-        centre: Point,
+        center: Point,
         radius: float,
         fill: str | None = None,
         outline: str | None = None,
         width: float = 1.0,
     ) -> None:
         """A disc, a ring or both."""
-        x, y = centre
+        x, y = center
         corners = _finer([(x - radius, y - radius), (x + radius, y + radius)])
         self._draw.ellipse(corners, fill, outline, max(1, round(width * _FINER)))
 
-    def ring(self, centre: Point, radius: float, colour: str, width: float = 1.0) -> None:
+    def ring(self, center: Point, radius: float, color: str, width: float = 1.0) -> None:
         """A dashed circle."""
         pieces = max(24, round(radius))
         pieces += pieces % 2
         angles = [2 * math.pi * piece / pieces for piece in range(pieces + 1)]
         self.dashes(
-            [(centre[0] + radius * math.cos(a), centre[1] + radius * math.sin(a)) for a in angles],
-            colour,
+            [(center[0] + radius * math.cos(a), center[1] + radius * math.sin(a)) for a in angles],
+            color,
             width,
         )
 
@@ -100,7 +100,7 @@ class Canvas:
         """A filled polygon."""
         self._draw.polygon(_finer(points), fill)
 
-    def arrow(self, start: Point, end: Point, colour: str, width: float = 2.0) -> None:
+    def arrow(self, start: Point, end: Point, color: str, width: float = 2.0) -> None:
         """An arrow; nothing if it has no length."""
         dx, dy = end[0] - start[0], end[1] - start[1]
         length = math.hypot(dx, dy)
@@ -109,29 +109,29 @@ class Canvas:
         ux, uy = dx / length, dy / length
         head = min(3.0 * width, length)
         neck = (end[0] - head * ux, end[1] - head * uy)
-        self.line([start, neck], colour, width)
+        self.line([start, neck], color, width)
         left = (neck[0] - 0.6 * head * uy, neck[1] + 0.6 * head * ux)
         right = (neck[0] + 0.6 * head * uy, neck[1] - 0.6 * head * ux)
-        self.shape([end, left, right], colour)
+        self.shape([end, left, right], color)
 
-    def cross(self, centre: Point, size: float, colour: str, width: float = 2.0) -> None:
+    def cross(self, center: Point, size: float, color: str, width: float = 2.0) -> None:
         """A cross that strikes something out."""
-        x, y = centre
-        self.line([(x - size, y - size), (x + size, y + size)], colour, width)
-        self.line([(x - size, y + size), (x + size, y - size)], colour, width)
+        x, y = center
+        self.line([(x - size, y - size), (x + size, y + size)], color, width)
+        self.line([(x - size, y + size), (x + size, y - size)], color, width)
 
-    def tick(self, centre: Point, size: float, colour: str, width: float = 2.0) -> None:
+    def tick(self, center: Point, size: float, color: str, width: float = 2.0) -> None:
         """A mark that says: done."""
-        x, y = centre
+        x, y = center
         points = [(x - size, y), (x - 0.3 * size, y + 0.7 * size), (x + size, y - 0.8 * size)]
-        self.line(points, colour, width)
+        self.line(points, color, width)
 
     def text(
         self,
         at: Point,
         words: str,
         size: float = 12,
-        colour: str = INK,
+        color: str = INK,
         anchor: str = "lm",
         *,
         bold: bool = False,
@@ -140,9 +140,7 @@ class Canvas:
         (x, y) = _finer([at])[0]
         weight = max(1, round(size * _FINER / 40)) if bold else 0
         font = _font(round(size * _FINER))
-        self._draw.text(
-            (x, y), words, colour, font, anchor, stroke_width=weight, stroke_fill=colour
-        )
+        self._draw.text((x, y), words, color, font, anchor, stroke_width=weight, stroke_fill=color)
 
 
 def frame(canvas: Canvas, scene: Scene, title: str, task: str) -> None:
@@ -153,27 +151,27 @@ def frame(canvas: Canvas, scene: Scene, title: str, task: str) -> None:
     canvas.line([(0, HEADER), (WIDTH, HEADER)], LINE)
     step = f"step {elapsed}" + (f" of {scene.limit}" if scene.limit else "")
     if last is not None and (last.terminated or last.truncated):
-        words, colour = ("terminated", INK) if last.terminated else ("truncated", MUTED)
-        canvas.box((WIDTH - 180, 10), (76, 17), colour, radius=8)
+        words, color = ("terminated", INK) if last.terminated else ("truncated", MUTED)
+        canvas.box((WIDTH - 180, 10), (76, 17), color, radius=8)
         canvas.text((WIDTH - 142, 18), words, 11, PAPER, "mm")
     canvas.text((WIDTH - 16, 18), step, 12, INK, "rm")
     if last is None:
         canvas.text((WIDTH - 16, 39), "start of an episode", 11, MUTED, "rm")
         return
     canvas.text((WIDTH - 16, 39), f"return {scene.episode_return:+.2f}", 12, INK, "rm")
-    canvas.text((WIDTH - 108, 39), f"reward {last.reward:+.2f}", 12, sign_colour(last.reward), "rm")
+    canvas.text((WIDTH - 108, 39), f"reward {last.reward:+.2f}", 12, sign_color(last.reward), "rm")
 
 
-def sign_colour(number: float) -> str:
+def sign_color(number: float) -> str:
     """Green for a gain, red for a loss."""
     return GREEN if number > 1e-6 else RED if number < -1e-6 else MUTED
 
 
 def legend(canvas: Canvas, at: Point, rows: Sequence[tuple[str, str]]) -> None:
-    """Colours and what they mean, one below the other."""
+    """Colors and what they mean, one below the other."""
     x, y = at
-    for row, (colour, words) in enumerate(rows):
-        canvas.circle((x + 5, y + 18 * row), 4.5, colour)
+    for row, (color, words) in enumerate(rows):
+        canvas.circle((x + 5, y + 18 * row), 4.5, color)
         canvas.text((x + 17, y + 18 * row), words, 11, INK)
 
 

@@ -123,7 +123,7 @@ class Camera:
 
 
 def picture(scene: Scene) -> NDArray[np.uint8]:
-    """A scene as an array of colours, (400, 600, 3)."""
+    """A scene as an array of colors, (400, 600, 3)."""
     from headwise.envs.native.canvas import Canvas
 
     canvas = Canvas()

@@ -32,7 +32,7 @@ class NativeEnv(gym.Env[Observation, Any]):
         name: The environment, for example "HybridShoot".
         render_mode: "human", "rgb_array" or None.
         max_episode_steps: The time limit; None takes the environment's own, -1 means none.
-        action_form: "heads", or "oneof" for Platform as a parameterised action.
+        action_form: "heads", or "oneof" for Platform as a parameterized action.
         **settings: Settings of the environment, `settings_of(name)`.
     """
 

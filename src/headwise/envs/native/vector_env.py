@@ -43,7 +43,7 @@ class NativeVectorEnv(VectorEnv[Observations, Any, Any]):
         copy: Whether results are copies. If not, they are overwritten by the next step.
         episode_stats: Whether to report `infos["episode"]`; Gymnasium's RecordEpisodeStatistics
             wants to do so itself.
-        action_form: "heads", or "oneof" for Platform as a parameterised action.
+        action_form: "heads", or "oneof" for Platform as a parameterized action.
         **settings: Settings of the environment, `settings_of(name)`.
     """
 

@@ -107,7 +107,7 @@ def _checked_width(
     _check_features(y, refused)
     for name, x in module.named_buffers():
         if not torch.equal(x, kept[name]):
-            fix = "Compute it anew each time; for running statistics use normalise_obs=True."
+            fix = "Compute it anew each time; for running statistics use normalize_obs=True."
             raise refused("changes a buffer while it is called", name, fix)
     if not torch.equal(_called(module, given, refused), y):
         raise refused(

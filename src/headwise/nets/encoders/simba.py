@@ -15,7 +15,7 @@ from headwise.nets.encoders.base import EncoderConfig, Reads, encoders
 @encoders.register("simba")
 @dataclass(frozen=True)
 class SimBa(EncoderConfig):
-    """The encoder of SimBa for vectors; it turns `normalise_obs` on, which is a part of it."""
+    """The encoder of SimBa for vectors; it turns `normalize_obs` on, which is a part of it."""
 
     name: ClassVar[str] = "simba"
     reads: ClassVar[Reads] = "vectors"

@@ -107,7 +107,7 @@ function path(xs, ys) {
   return text;
 }
 
-function drawLines(panel, columns, shown, colour, tip) {
+function drawLines(panel, columns, shown, color, tip) {
   if (!panel.series.some((s) => s.y.some((v) => v !== null))) return nothing(panel, columns, "not yet measured");
   const series = panel.series.filter(shown);
   if (!series.length) return nothing(panel, columns, "all lines are filtered out");
@@ -132,13 +132,13 @@ function drawLines(panel, columns, shown, colour, tip) {
     const there = panel.x.map((_, i) => i).filter((i) => s.low[i] !== null && s.high[i] !== null);
     const up = there.map((i) => `${xs[i].toFixed(1)} ${y(s.high[i]).toFixed(1)}`);
     const back = there.reverse().map((i) => `${xs[i].toFixed(1)} ${y(s.low[i]).toFixed(1)}`);
-    if (up.length) root.append(svg("path", { d: `M${[...up, ...back].join("L")}Z`, fill: colour(s.key), opacity: 0.14 }));
+    if (up.length) root.append(svg("path", { d: `M${[...up, ...back].join("L")}Z`, fill: color(s.key), opacity: 0.14 }));
   }
   for (const s of series) {
-    const line = { d: path(xs, place(s.y)), fill: "none", stroke: colour(s.key), "stroke-width": 1.8, "stroke-dasharray": DASH[s.dash], "data-series": s.label };
+    const line = { d: path(xs, place(s.y)), fill: "none", stroke: color(s.key), "stroke-width": 1.8, "stroke-dasharray": DASH[s.dash], "data-series": s.label };
     root.append(svg("path", line));
     if (panel.markers)
-      s.y.forEach((v, i) => v !== null && root.append(svg("path", { d: SHAPES.ppo(xs[i], y(v)), fill: colour(s.key) })));
+      s.y.forEach((v, i) => v !== null && root.append(svg("path", { d: SHAPES.ppo(xs[i], y(v)), fill: color(s.key) })));
   }
   const cursor = svg("line", { class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden" });
   root.append(cursor);
@@ -152,14 +152,14 @@ function drawLines(panel, columns, shown, colour, tip) {
     cursor.setAttribute("visibility", "visible");
     const rows = series.filter((s) => s.y[best] !== null).sort((a, b) => b.y[best] - a.y[best]);
     tip(event, `${panel.x_label || "x"} ${short(panel.x[best])}`, rows.map((s) => [
-      colour(s.key), s.label, short(s.y[best]), s.low ? between(s.low[best], s.high[best]) : "", s.num_runs ? `${s.num_runs} runs` : "",
+      color(s.key), s.label, short(s.y[best]), s.low ? between(s.low[best], s.high[best]) : "", s.num_runs ? `${s.num_runs} runs` : "",
     ]));
   });
   root.addEventListener("pointerleave", () => { cursor.setAttribute("visibility", "hidden"); tip(null); });
   return root;
 }
 
-function drawIntervals(panel, columns, shown, colour, tip) {
+function drawIntervals(panel, columns, shown, color, tip) {
   const dots = panel.dots.filter(shown);
   if (!dots.length) return nothing(panel, columns, panel.dots.length ? "all rows are filtered out" : "not yet measured");
   const left = Math.min(180, 14 + 6 * Math.max(...dots.map((d) => d.label.length)));
@@ -168,17 +168,17 @@ function drawIntervals(panel, columns, shown, colour, tip) {
     const at = y(dots.length - i - 0.5);
     root.append(svg("text", { x: box.left - 8, y: at + 4, "text-anchor": "end" }, d.label));
     const row = svg("g", { "data-series": d.label });
-    if (d.low !== null) row.append(svg("line", { x1: x(d.low), x2: x(d.high), y1: at, y2: at, stroke: colour(d.key), "stroke-width": 6, opacity: 0.35 }));
-    row.append(svg("path", { d: SHAPES.ppo(x(d.value), at), fill: colour(d.key) }));
+    if (d.low !== null) row.append(svg("line", { x1: x(d.low), x2: x(d.high), y1: at, y2: at, stroke: color(d.key), "stroke-width": 6, opacity: 0.35 }));
+    row.append(svg("path", { d: SHAPES.ppo(x(d.value), at), fill: color(d.key) }));
     row.append(svg("rect", { x: box.left, y: at - 12, width: box.right - box.left, height: 24, fill: "transparent" }));
-    row.addEventListener("pointermove", (event) => tip(event, d.label, [[colour(d.key), panel.x_label, short(d.value), between(d.low, d.high), `${d.num_runs} runs`]]));
+    row.addEventListener("pointermove", (event) => tip(event, d.label, [[color(d.key), panel.x_label, short(d.value), between(d.low, d.high), `${d.num_runs} runs`]]));
     row.addEventListener("pointerleave", () => tip(null));
     root.append(row);
   });
   return root;
 }
 
-function drawScatter(panel, columns, shown, colour, tip) {
+function drawScatter(panel, columns, shown, color, tip) {
   if (!panel.points.length) return nothing(panel, columns, "not yet measured");
   const points = panel.points.filter(shown);
   if (!points.length) return nothing(panel, columns, "all points are filtered out");
@@ -187,11 +187,11 @@ function drawScatter(panel, columns, shown, colour, tip) {
   points.forEach((p, i) => {
     const at = x(logs[i]);
     const mark = svg("g", { "data-series": p.label });
-    if (p.low !== null) mark.append(svg("line", { x1: at, x2: at, y1: y(p.low), y2: y(p.high), stroke: colour(p.key), "stroke-width": 1.5, opacity: 0.5 }));
-    mark.append(svg("path", { d: (SHAPES[p.tags.algorithm] || SHAPES.ppo)(at, y(p.y)), fill: colour(p.key) }));
+    if (p.low !== null) mark.append(svg("line", { x1: at, x2: at, y1: y(p.low), y2: y(p.high), stroke: color(p.key), "stroke-width": 1.5, opacity: 0.5 }));
+    mark.append(svg("path", { d: (SHAPES[p.tags.algorithm] || SHAPES.ppo)(at, y(p.y)), fill: color(p.key) }));
     mark.append(svg("circle", { cx: at, cy: y(p.y), r: 11, fill: "transparent" }));
     mark.addEventListener("pointermove", (event) => tip(event, p.label, [
-      ["", panel.x_label, short(p.x), "", ""], [colour(p.key), panel.y_label, short(p.y), between(p.low, p.high), ""],
+      ["", panel.x_label, short(p.x), "", ""], [color(p.key), panel.y_label, short(p.y), between(p.low, p.high), ""],
     ]));
     mark.addEventListener("pointerleave", () => tip(null));
     root.append(mark);
@@ -202,7 +202,7 @@ function drawScatter(panel, columns, shown, colour, tip) {
 // Points on the scale "viridis", from dark to light.
 const SCALE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 
-function heatColour(share) {
+function heatColor(share) {
   const at = Math.max(0, Math.min(1, share)) * (SCALE.length - 1);
   const i = Math.min(Math.floor(at), SCALE.length - 2);
   return `rgb(${SCALE[i].map((c, k) => Math.round(c + (SCALE[i + 1][k] - c) * (at - i))).join(" ")})`;
@@ -222,7 +222,7 @@ function drawHeat(panel, hiddenBy, tip) {
       const cell = html("td", {}, value !== null ? value.toFixed(2) : panel.texts[i][j] ? "·" : "");
       if (value !== null) {
         const share = (value - panel.low) / (panel.high - panel.low);
-        cell.style.background = heatColour(share);
+        cell.style.background = heatColor(share);
         cell.style.color = share > 0.6 ? "#000" : "#fff";
       }
       if (panel.texts[i][j]) {

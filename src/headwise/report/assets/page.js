@@ -3,7 +3,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const hidden = { environment: new Set(), view: new Set(), algorithm: new Set(), factorization: new Set() };
-const colour = (key) => data.colours[key] || "#888";
+const color = (key) => data.colors[key] || "#888";
 
 const tipBox = document.getElementById("tip");
 
@@ -45,9 +45,9 @@ function drawFigure(figure) {
   for (const panel of figure.panels) {
     if (isHidden(panel.tags)) continue;
     const box = html("div", { class: "panel" }, html("h4", {}, panel.title));
-    if (panel.kind === "lines") box.append(drawLines(panel, figure.columns, keep, colour, tip));
-    if (panel.kind === "intervals") box.append(drawIntervals(panel, figure.columns, keep, colour, tip));
-    if (panel.kind === "scatter") box.append(drawScatter(panel, figure.columns, keep, colour, tip));
+    if (panel.kind === "lines") box.append(drawLines(panel, figure.columns, keep, color, tip));
+    if (panel.kind === "intervals") box.append(drawIntervals(panel, figure.columns, keep, color, tip));
+    if (panel.kind === "scatter") box.append(drawScatter(panel, figure.columns, keep, color, tip));
     if (panel.kind === "heat") box.append(drawHeat(panel, isHidden, tip));
     drawn.push(box);
   }
@@ -68,8 +68,8 @@ function drawLegend(figure) {
   for (const [label, s] of entries) {
     const shape = SHAPES[s.tags?.algorithm];
     const sample = shape
-      ? svg("path", { d: shape(12, 5), fill: colour(s.key) })
-      : svg("line", { x1: 0, x2: 24, y1: 5, y2: 5, stroke: colour(s.key), "stroke-width": 3, "stroke-dasharray": DASH[s.dash] });
+      ? svg("path", { d: shape(12, 5), fill: color(s.key) })
+      : svg("line", { x1: 0, x2: 24, y1: 5, y2: 5, stroke: color(s.key), "stroke-width": 3, "stroke-dasharray": DASH[s.dash] });
     const swatch = svg("svg", { viewBox: "0 0 24 10" }, sample);
     const button = html("button", { type: "button", "aria-pressed": "true" }, swatch, label);
     button.addEventListener("click", () => {

@@ -79,7 +79,7 @@ def _label(method: Method) -> str:
 
 
 def _dashes(methods: Sequence[Method]) -> list[str]:
-    """Solid lines; further ones of the same factorization, and so of the same colour, are not."""
+    """Solid lines; further ones of the same factorization, and so of the same color, are not."""
     found = []
     for _, alike in itertools.groupby(methods, key=lambda method: method[0]):
         found += [dash for _, dash in zip(alike, itertools.cycle(DASHES), strict=False)]

@@ -16,7 +16,7 @@ class Series:
     """A line of a panel with its band."""
 
     key: str
-    """What it stands for: a factorization, a view; chooses the colour and is what is filtered."""
+    """What it stands for: a factorization, a view; chooses the color and is what is filtered."""
     label: str
     y: Array
     low: Array | None = None
@@ -90,7 +90,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Heat:
-    """A matrix of numbers in colour, NaN where there is none."""
+    """A matrix of numbers in color, NaN where there is none."""
 
     title: str
     rows: tuple[str, ...]

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from headwise.files import replace_file
 from headwise.registry import unknown
 from headwise.report.figures.figure import Figure, Heat, Intervals, Lines, Panel, Scatter
-from headwise.report.names import colour
+from headwise.report.names import color
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -136,7 +136,7 @@ def _lines(axis: Axes, panel: Lines, first: bool) -> None:
     for series in panel.series:
         if not np.isfinite(series.y).any():
             continue
-        tint = colour(series.key)
+        tint = color(series.key)
         axis.plot(
             panel.x, series.y, color=tint, linestyle=_DASHES[series.dash], linewidth=1.2,
             label=series.label, marker="o" if panel.markers else None, markersize=3,
@@ -154,10 +154,8 @@ def _lines(axis: Axes, panel: Lines, first: bool) -> None:
 
 def _intervals(axis: Axes, panel: Intervals) -> None:
     for place, dot in enumerate(reversed(panel.dots)):
-        axis.plot(
-            [dot.low, dot.high], [place, place], color=colour(dot.key), linewidth=3, alpha=0.5
-        )
-        axis.plot(dot.value, place, "o", color=colour(dot.key), markersize=4)
+        axis.plot([dot.low, dot.high], [place, place], color=color(dot.key), linewidth=3, alpha=0.5)
+        axis.plot(dot.value, place, "o", color=color(dot.key), markersize=4)
     axis.set_yticks(range(len(panel.dots)), [dot.label for dot in reversed(panel.dots)])
     axis.set_xlabel(panel.x_label)
     axis.margins(y=0.15)
@@ -175,7 +173,7 @@ def _scatter(axis: Axes, panel: Scatter) -> None:
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.7g}"))
     axis.xaxis.set_minor_locator(NullLocator())
     for point in panel.points:
-        tint = colour(point.key)
+        tint = color(point.key)
         marker = _MARKERS.get(point.tags.get("algorithm", ""), "o")
         axis.plot([point.x, point.x], [point.low, point.high], color=tint, linewidth=1, alpha=0.5)
         axis.plot(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headwise.envs.reference import normalise
+from headwise.envs.reference import normalize
 from headwise.errors import ConfigError
 from headwise.report.statistics.aggregates import Array
 
@@ -30,6 +30,6 @@ def min_max(scores: ArrayLike, low: float | None = None, high: float | None = No
 def by_reference(scores: ArrayLike, env: str, **settings: Any) -> Array | None:
     """Scores where random play is 0 and the best known policy 1; None if it is not known."""
     try:
-        return normalise(scores, env, **settings)
+        return normalize(scores, env, **settings)
     except ConfigError:
         return None

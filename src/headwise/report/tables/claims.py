@@ -142,7 +142,7 @@ def machines_table(stores: Sequence[StudyRuns]) -> Table:
                 str(packages.get("torch", "") if isinstance(packages, dict) else packages),
                 str(machine.get("processor", "") if isinstance(machine, dict) else machine),
                 str(made.get("device", "")),
-                run.products,
+                run.matmul_precision,
                 str(run.engine),
             )
             counts[key] = counts.get(key, 0) + 1
@@ -150,13 +150,13 @@ def machines_table(stores: Sequence[StudyRuns]) -> Table:
         "machines",
         "Runs",
         "Where the runs were made",
-        "A commit with a + had changed files. Products: the precision of matrix products, which "
+        "A commit with a + had changed files. Matmul precision: that of matrix products, which "
         "rounds results; of older runs it is not known. Engine: which learning core trained "
         "them. Runs of other kinds of device, products or engines are never one cell; where they "
         "are compared, the sentence or the note says so.",
         (
-            "study", "headwise", "commit", "torch", "processor", "device", "products", "engine",
-            "runs",
+            "study", "headwise", "commit", "torch", "processor", "device", "matmul precision",
+            "engine", "runs",
         ),
         tuple((*key, counts[key]) for key in sorted(counts)),
     )  # fmt: skip

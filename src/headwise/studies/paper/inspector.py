@@ -29,9 +29,9 @@ def decoupler(rows: dict[str, Tensor]) -> dict[str, Tensor]:
 
     advantage, weight = rows["advantage"], rows["weight"]
     truth = active.float() - 0.5
-    centred = weight - 0.5  # two weights that sum to one: their mean is one half
-    correlation = (truth * centred).mean((-1, -2)) / (
-        truth.square().mean((-1, -2)) * centred.square().mean((-1, -2)).clamp_min(1e-12)
+    centered = weight - 0.5  # two weights that sum to one: their mean is one half
+    correlation = (truth * centered).mean((-1, -2)) / (
+        truth.square().mean((-1, -2)) * centered.square().mean((-1, -2)).clamp_min(1e-12)
     ).sqrt()
     return {
         "credit/variance_ratio": variance(advantage, ~active) / variance(advantage, active),

@@ -15,7 +15,7 @@ from headwise.registry import Registry
 from headwise.study.extras import NOTHING, Extras
 from headwise.study.planner import Pack
 from headwise.study.result import RunResult
-from headwise.training.products import Products
+from headwise.training.matmul_precision import MatmulPrecision
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ExecutorSettings:
     thresholds: tuple[float, ...] = ()
     keep_checkpoints: bool = False
     """Whether results come with a checkpoint of the trained agent."""
-    products: Products = "float32"
+    matmul_precision: MatmulPrecision = "float32"
     """What products are rounded to; workers that are processes of their own must be told."""
     imports: tuple[str, ...] = ()
     """What such workers must load before they train; see `headwise.study.imports`."""

@@ -139,10 +139,10 @@ def _train(pack: Pack, settings: ExecutorSettings) -> Event:
     import torch
 
     from headwise.study.train import train_pack
-    from headwise.training.products import set_products
+    from headwise.training.matmul_precision import set_matmul_precision
 
     torch.set_num_threads(1)
-    set_products(settings.products)
+    set_matmul_precision(settings.matmul_precision)
     try:
         load_imports(settings.imports)
         results = train_pack(

@@ -50,8 +50,8 @@ def draw(canvas: Canvas, scene: Scene) -> None:
     if scene.last is not None:
         option = int(scene.last.action["torque"])
         torque = ("-1", "0", "+1")[option]
-        colour = (RED, MUTED, BLUE)[option]
-        canvas.text((elbow[0] + 14, elbow[1]), torque, 12, colour, bold=True)
+        color = (RED, MUTED, BLUE)[option]
+        canvas.text((elbow[0] + 14, elbow[1]), torque, 12, color, bold=True)
     readings(
         canvas,
         (24, 74),

@@ -18,7 +18,7 @@ from headwise.envs.native.canvas import (
     RED,
     Canvas,
     frame,
-    sign_colour,
+    sign_color,
 )
 from headwise.envs.native.drawing import LastStep, Scene, State
 from headwise.envs.native.engine import Engine
@@ -44,13 +44,13 @@ def draw(canvas: Canvas, scene: Scene) -> None:
     options = int(scene.settings["num_options"])
     _card(canvas, _CARDS[0], "Last step", None if last is None else last.before, last, options)
     _card(canvas, _CARDS[1], "Now", scene.state, None, options)
-    for x, colour, words in (
+    for x, color, words in (
         (24, ORANGE, "target of the active head"),
         (196, GREEN, "right choice"),
         (302, RED, "wrong choice"),
         (414, MUTED, "target that does not count"),
     ):
-        canvas.circle((x, 380), 4.5, colour)
+        canvas.circle((x, 380), 4.5, color)
         canvas.text((x + 11, 380), words, 11, INK)
 
 
@@ -74,7 +74,7 @@ def _card(
         _row(canvas, left, _TOP + 44 + 108 * head, head, state, chosen, options)
     if last is not None:
         words = f"reward {last.reward:+.1f}"
-        canvas.text((left + 14, _TOP + 274), words, 13, sign_colour(last.reward), bold=True)
+        canvas.text((left + 14, _TOP + 274), words, 13, sign_color(last.reward), bold=True)
 
 
 def _row(
@@ -108,12 +108,12 @@ def _row(
         is_target, is_chosen = option == target, option == chosen
         face = LIGHT_ORANGE if is_target and active else PAPER if active else FAINT
         edge = ORANGE if is_target and active else MUTED if is_target else LINE
-        colour = INK if active else MUTED
+        color = INK if active else MUTED
         if is_chosen:
             face = edge = GREEN if right else RED
-            colour = PAPER
+            color = PAPER
         canvas.box((x, y), (size, size), face, edge, 2.0 if is_target else 1.0, 5)
-        canvas.text((x + size / 2, y + size / 2), str(option), 12, colour, "mm", bold=is_chosen)
+        canvas.text((x + size / 2, y + size / 2), str(option), 12, color, "mm", bold=is_chosen)
 
 
 def obey_the_context(spec: ActionSpec, settings: Settings) -> Policy:

@@ -86,7 +86,7 @@ class _View:
         where, margin = np.concatenate(points), np.concatenate(reach)
         low = 5 * np.floor((where - margin).min(axis=0) / 5)
         high = 5 * np.ceil((where + margin).max(axis=0) / 5)
-        self.centre = (low + high) / 2
+        self.center = (low + high) / 2
         size = np.maximum(high - low, [48.0, 25.0])
         room = (WIDTH - 30, HEIGHT - HEADER - _FOOTER - 22)
         self.scale = float(min(room[0] / size[0], room[1] / size[1]))
@@ -94,7 +94,7 @@ class _View:
 
     def place(self, at: NDArray[np.float64]) -> Point:
         """The pixel of a point of the world."""
-        x, y = (float(a) for a in (at - self.centre) * self.scale)
+        x, y = (float(a) for a in (at - self.center) * self.scale)
         return self.middle[0] + x, self.middle[1] - y
 
 
@@ -112,12 +112,12 @@ def _ground(canvas: Canvas, view: _View) -> None:
 
 
 def _landmark(canvas: Canvas, view: _View, at: Point, complete: bool) -> None:
-    colour, light = (GREEN, LIGHT_GREEN) if complete else (ORANGE, LIGHT_ORANGE)
+    color, light = (GREEN, LIGHT_GREEN) if complete else (ORANGE, LIGHT_ORANGE)
     canvas.circle(at, _VISIT * view.scale, light)
-    canvas.ring(at, _VISIT * view.scale, colour, 1.4)
+    canvas.ring(at, _VISIT * view.scale, color, 1.4)
     x, y = at
-    canvas.line([(x, y + 6), (x, y - 12)], colour, 2.0)
-    canvas.shape([(x, y - 13), (x + 11, y - 8.5), (x, y - 4)], colour)
+    canvas.line([(x, y + 6), (x, y - 12)], color, 2.0)
+    canvas.shape([(x, y - 13), (x + 11, y - 8.5), (x, y - 4)], color)
 
 
 def _particle(
@@ -140,11 +140,11 @@ def _footer(canvas: Canvas) -> None:
     rows = [
         (BLUE, "particle, and where it heads", 16),
         (STONE, "boulder: visits done", 200),
-        (ORANGE, "landmark: boulder's centre inside", 330),
+        (ORANGE, "landmark: boulder's center inside", 330),
         (GREEN, "done", 536),
     ]
-    for colour, words, x in rows:
-        canvas.circle((x + 5, y), 4.5, colour)
+    for color, words, x in rows:
+        canvas.circle((x + 5, y), 4.5, color)
         canvas.text((x + 15, y), words, 11, INK)
 
 

@@ -120,10 +120,10 @@ def _targets(canvas: Canvas, scene: Scene, chosen: int | None) -> None:
 
 def _shot(canvas: Canvas, scene: Scene, last: LastStep) -> None:
     x, y = _place(*shot_point(scene, last))
-    colour = GREEN if _killed(scene, last) is not None else RED
+    color = GREEN if _killed(scene, last) is not None else RED
     for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-        canvas.line([(x + 3 * dx, y + 3 * dy), (x + 11 * dx, y + 11 * dy)], colour, 2.2)
-    canvas.circle((x, y), 7, None, colour, 1.6)
+        canvas.line([(x + 3 * dx, y + 3 * dy), (x + 11 * dx, y + 11 * dy)], color, 2.2)
+    canvas.circle((x, y), 7, None, color, 1.6)
 
 
 def _report(canvas: Canvas, scene: Scene, last: LastStep, chosen: int) -> None:
@@ -131,16 +131,16 @@ def _report(canvas: Canvas, scene: Scene, last: LastStep, chosen: int) -> None:
     killed = _killed(scene, last)
     was_dead = last.before["alive"][chosen] == 0
     if killed is not None:
-        words, colour = f"Hit target {killed}", GREEN
+        words, color = f"Hit target {killed}", GREEN
     elif was_dead and scene.settings["mode"] == "dependent":
-        words, colour = f"Target {chosen} was dead already", RED
+        words, color = f"Target {chosen} was dead already", RED
     else:
-        words, colour = "Missed", RED
+        words, color = "Missed", RED
     canvas.text((_PANEL, 84), "Last action", 11, MUTED)
     canvas.text((_PANEL, 106), f"selected target {chosen}", 14, BLUE)
     aim = f"aimed at ({x:.2f}, {y:.2f})"
     canvas.text((_PANEL, 128), aim, 14, INK)
-    canvas.text((_PANEL, 152), words, 14, colour, bold=True)
+    canvas.text((_PANEL, 152), words, 14, color, bold=True)
     left = int((scene.state["alive"] > 0).sum())
     total = len(scene.state["alive"])
     canvas.text((_PANEL, 192), "Targets left", 11, MUTED)

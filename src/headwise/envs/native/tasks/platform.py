@@ -46,8 +46,8 @@ def draw(canvas: Canvas, scene: Scene) -> None:
     """Draws the scene."""
     state, last = scene.state, scene.last
     canvas.box((0, 52), (WIDTH, 206), "#eef4f8")
-    for words, colour, right in (("enemy", RED, 150.0), ("player", BLUE, 70.0)):
-        canvas.circle((WIDTH - right, 68), 4.5, colour)
+    for words, color, right in (("enemy", RED, 150.0), ("player", BLUE, 70.0)):
+        canvas.circle((WIDTH - right, 68), 4.5, color)
         canvas.text((WIDTH - right + 10, 68), words, 11, INK)
     for left, right in _PLATFORMS:
         _platform(canvas, left, right)
@@ -62,8 +62,8 @@ def draw(canvas: Canvas, scene: Scene) -> None:
         canvas.arrow((px + 8 * way, py), (px + 20 * way, py), RED, 1.6)
     over = last is not None and last.terminated
     reached = float(state["x"]) >= _END
-    colour = GREEN if reached else MUTED if over else BLUE
-    _body(canvas, float(state["x"]), float(state["y"]), colour, None)
+    color = GREEN if reached else MUTED if over else BLUE
+    _body(canvas, float(state["x"]), float(state["y"]), color, None)
     if over and not reached:
         x, y = _place(float(state["x"]) + 10, float(state["y"]) + 15)
         canvas.cross((x, y), 9, RED, 2.4)
@@ -129,10 +129,10 @@ def _goal(canvas: Canvas) -> None:
     canvas.shape([(x, y - 61), (x - 22, y - 53), (x, y - 45)], GREEN)
 
 
-def _body(canvas: Canvas, x: float, y: float, colour: str, mark: str | None) -> None:
+def _body(canvas: Canvas, x: float, y: float, color: str, mark: str | None) -> None:
     px, py = _place(x, y + _BODY[1])
     width, height = _BODY[0] * _ACROSS, _BODY[1] * _UP
-    canvas.box((px, py), (width, height), colour, "#ffffff", 0.8, radius=4)
+    canvas.box((px, py), (width, height), color, "#ffffff", 0.8, radius=4)
     if mark:
         canvas.text((px + width / 2, py + height / 2), mark, 14, PAPER, "mm", bold=True)
 
@@ -155,13 +155,13 @@ def _gauges(canvas: Canvas, scene: Scene) -> None:
     for row, kind in enumerate(KINDS):
         y = 314.0 + 28 * row
         active = row == chosen
-        colour = BLUE if active else LINE
-        canvas.circle((22, y), 5, BLUE if active else None, colour, 1.5)
+        color = BLUE if active else LINE
+        canvas.circle((22, y), 5, BLUE if active else None, color, 1.5)
         canvas.text((36, y), kind, 13, INK if active else MUTED, bold=active)
         canvas.box((78, y - 5), (440, 10), FAINT, radius=5)
         share = given[kind] / STRONGEST[kind]
         if share > 0.01:
-            canvas.box((78, y - 5), (440 * share, 10), colour, radius=5)
+            canvas.box((78, y - 5), (440 * share, 10), color, radius=5)
         words = f"{given[kind]:.0f}/{STRONGEST[kind]:.0f}"
         canvas.text((WIDTH - 16, y), words, 12, INK if active else MUTED, "rm")
 

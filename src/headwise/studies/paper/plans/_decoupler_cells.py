@@ -29,14 +29,14 @@ def ppo_cell(
     A smoke cell has four small rollouts instead of 48 large ones.
     """
     if smoke:
-        settings = {**settings, "rollout": 256, "minibatch": 64, "epochs": 1}
+        settings = {**settings, "n_steps": 16, "batch_size": 64, "n_epochs": 1}
     config = replace(decoupler_ppo(preset, critic, estimator), **settings)
     return Cell.of(
         "ContextualDecoupler",
         config,
         decoupler_factorization(preset, critic),
         view="discrete",
-        steps=SMOKE_STEPS if smoke else STEPS,
+        total_timesteps=SMOKE_STEPS if smoke else STEPS,
         num_envs=SMOKE_ENVS if smoke else 16,
         labels={
             "preset": preset,

@@ -1,6 +1,6 @@
 """Settings of the published Contextual-Decoupler study, and the sound ones beside them.
 
-`sound` treats every variant alike: one lambda, one value loss, one way to normalise and clip, equal
+`sound` treats every variant alike: one lambda, one value loss, one way to normalize and clip, equal
 critics. `as_published` is what the authors' package did, where the baseline without mixing ran with
 lambda 1 and a clipped value while the mixers did not; each deviation is a named setting.
 """
@@ -17,22 +17,22 @@ Preset: TypeAlias = Literal["sound", "as_published"]
 Estimator: TypeAlias = Literal["uniform", "range", "grad"]
 
 _STUDY: dict[str, Any] = {
-    "lr": 1e-3,
+    "learning_rate": 1e-3,
     "gamma": 0.99,
-    "hidden": (64, 64),
-    "rollout": 2048,
-    "minibatch": 128,
-    "epochs": 4,
-    "entropy_coef": 0.05,
+    "net_arch": (64, 64),
+    "n_steps": 128,
+    "batch_size": 128,
+    "n_epochs": 4,
+    "ent_coef": 0.05,
     "anneal_share": 40 / 48,
     "inspect": "decoupler",
 }
 _PUBLISHED: dict[str, Any] = {"policy_gain": 2.0**0.5}
 _PUBLISHED_PLAIN: dict[str, Any] = {
     "gae_lambda": 1.0,
-    "value_clip": 0.5,
-    "value_coef": 0.25,
-    "normalise": "minibatch",
+    "clip_range_vf": 0.5,
+    "vf_coef": 0.25,
+    "normalize_advantage": "batch",
     "ratio": "ranges_joint",
     "range_entropy": "mean",
     "critic_activation": "relu",
@@ -41,10 +41,10 @@ _PUBLISHED_PLAIN: dict[str, Any] = {
 _PUBLISHED_MIXED: dict[str, Any] = {
     "kl_coef": 0.1,
     "kl_target": 0.1,
-    "centre": "minibatch",
+    "center_advantage": "batch",
     "critic_orthogonal": False,
     # The package's mixers have a critic as wide as its default mixer, whatever the policy's width.
-    "critic_hidden": (128, 128),
+    "critic_net_arch": (128, 128),
 }
 
 

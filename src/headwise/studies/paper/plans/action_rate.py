@@ -22,7 +22,7 @@ PAIR = {"particles": [[-5, 5], [-5, -5]], "boulders": [[0, 0]], "landmarks": [[1
 def make(seeds: int = 5, smoke: bool = False) -> Study:
     """The study; `smoke` has every cell with a tiny budget and one seed."""
     name = "action_rate" + ("-smoke" if smoke else "")
-    study = with_hyperparameters(cells(name, seeds)).change(steps=STEPS)
+    study = with_hyperparameters(cells(name, seeds)).change(total_timesteps=STEPS)
     study = smaller(study).with_seeds(1) if smoke else study
     study = study.without(environment=("lander", "platform", "shoot-dep", "shoot-indep"))
     study = study.without(view="hybrid").without(algorithm="sac")

@@ -35,7 +35,10 @@ def make(seeds: int = 5, smoke: bool = False) -> Study:
     study = study.without(view=("hybrid", "continuous"))
     study = study.without(factorization=("independent", "vdn", "qplex", "joint"))
     if not smoke:
-        parts = (replace(c, steps=c.steps // PART[c.environment.label]) for c in study.cells)
+        parts = (
+            replace(c, total_timesteps=c.total_timesteps // PART[c.environment.label])
+            for c in study.cells
+        )
         study = replace(study, cells=tuple(parts))
     ordered = [
         cell

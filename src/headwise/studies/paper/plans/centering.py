@@ -41,14 +41,14 @@ def make(seeds: int = 5, smoke: bool = False) -> Study:
     """The study; `smoke` is the same with tiny budgets and one seed."""
     config = DQN(**OFF_POLICY)
     if smoke:
-        config = replace(config, warmup=64, batch_size=32)
+        config = replace(config, learning_starts=64, batch_size=32)
     cells = tuple(
         Cell.of(
             "ContextualDecoupler",
             config,
             kind,
             view="discrete",
-            steps=SMOKE_STEPS if smoke else STEPS,
+            total_timesteps=SMOKE_STEPS if smoke else STEPS,
             num_envs=SMOKE_ENVS if smoke else 16,
             labels=labels,
         )

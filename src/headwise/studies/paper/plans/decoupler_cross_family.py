@@ -25,12 +25,12 @@ from headwise.studies.paper.plans._decoupler_presets import (
 from headwise.study import Cell, Study
 
 OFF_POLICY: dict[str, Any] = {
-    "hidden": (64, 64),
-    "lr": 1e-3,
+    "net_arch": (64, 64),
+    "learning_rate": 1e-3,
     "gamma": 0.99,
-    "replay": 50_000,
+    "buffer_size": 50_000,
     "batch_size": 256,
-    "warmup": 1000,
+    "learning_starts": 1000,
     "updates_per_step": 1 / 16,
 }
 """As the authors' runner had it: an update for each step of its 16 environments."""
@@ -47,7 +47,7 @@ SAC_SETTINGS: dict[str, Any] = {
     "activation": "tanh",
 }
 OTHER_CELLS: tuple[tuple[DQN | SAC, tuple[str, ...], str], ...] = (
-    (DQN(**OFF_POLICY, epsilon=0.1), ("shared", "vdn", "qplex"), ""),
+    (DQN(**OFF_POLICY, exploration_final_eps=0.1), ("shared", "vdn", "qplex"), ""),
     (SAC(**SAC_SETTINGS), ("shared", "vdn", "qplex"), ""),
     (SAC(**{**SAC_SETTINGS, "activation": "relu"}), ("shared",), "relu"),
     (SAC(**{**SAC_SETTINGS, "actor_gradient": "counterfactual"}), ("shared",), "counterfactual"),
@@ -63,14 +63,14 @@ def make(
     cells = [ppo_cell(preset, *cell, smoke) for preset in presets for cell in PPO_CELLS]
     for config, critics, change in OTHER_CELLS:
         if smoke:
-            config = replace(config, warmup=64, batch_size=32)
+            config = replace(config, learning_starts=64, batch_size=32)
         cells += [
             Cell.of(
                 "ContextualDecoupler",
                 config,
                 decoupler_factorization("sound", critic),
                 view="discrete",
-                steps=SMOKE_STEPS if smoke else STEPS,
+                total_timesteps=SMOKE_STEPS if smoke else STEPS,
                 num_envs=SMOKE_ENVS if smoke else 16,
                 labels={
                     "critic": "nomix" if critic == "shared" else critic,

@@ -25,7 +25,10 @@ def make(seeds: int = 5, smoke: bool = False) -> Study:
     study = study.without(factorization=("independent", "shared", "qplex"))
     study = study.without(factorization="joint")
     if not smoke:
-        study = replace(study, cells=tuple(replace(c, steps=c.steps // 5) for c in study.cells))
+        study = replace(
+            study,
+            cells=tuple(replace(c, total_timesteps=c.total_timesteps // 5) for c in study.cells),
+        )
     variants = [
         study.change(env_settings={"hit_radius": each}, labels={"radius": f"{each:g}"})
         for each in RADII

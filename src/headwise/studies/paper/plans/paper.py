@@ -47,9 +47,9 @@ def cells(name: str, seeds: int) -> Study:
         views=VIEWS,
         algorithms=ALGORITHMS,
         factorizations=FACTORIZATIONS,
-        steps=1,  # set below
+        total_timesteps=1,  # set below
         seeds=seeds,
-        settings={"lr": 5e-4, "gamma": 0.99, "hidden": (256, 256)},
+        settings={"learning_rate": 5e-4, "gamma": 0.99, "net_arch": (256, 256)},
         evaluate=None,  # the paper ranks by returns in training
         about="Six factorizations of the action, three families of algorithms, three views of "
         "five environments.",
@@ -65,17 +65,17 @@ def with_hyperparameters(study: Study) -> Study:
     """Appendix C."""
     study = study.change(
         algorithm="ppo",
-        settings={"rollout": 4096, "minibatch": 128, "epochs": 4, "entropy_coef": 0.05},
+        settings={"n_steps": 256, "batch_size": 128, "n_epochs": 4, "ent_coef": 0.05},
     )
     study = study.change(
         algorithm="ppo",
         view="hybrid",
         environment=("push", *SHOOT, "platform"),
-        settings={"epochs": 5},
+        settings={"n_epochs": 5},
     )
     study = study.change(
         algorithm=("sac", "dqn"),
-        settings={"tau": 0.01, "updates_per_step": 0.25, "replay": 100_000, "batch_size": 256},
+        settings={"tau": 0.01, "updates_per_step": 0.25, "buffer_size": 100_000, "batch_size": 256},
     )
     study = study.change(
         algorithm="sac",
@@ -88,7 +88,7 @@ def with_hyperparameters(study: Study) -> Study:
     )
     study = study.change(environment="push", settings={"gamma": 0.98})
     study = study.change(
-        environment=("push", "lander"), algorithm=("sac", "dqn"), settings={"replay": 50_000}
+        environment=("push", "lander"), algorithm=("sac", "dqn"), settings={"buffer_size": 50_000}
     )
     study = study.change(
         environment="push",
@@ -96,14 +96,14 @@ def with_hyperparameters(study: Study) -> Study:
         algorithm=("sac", "dqn"),
         settings={"batch_size": 128},
     )
-    study = study.change(environment="lander", settings={"hidden": (128, 128)})
+    study = study.change(environment="lander", settings={"net_arch": (128, 128)})
     study = study.change(
-        environment="lander", algorithm="ppo", settings={"rollout": 2048, "minibatch": 64}
+        environment="lander", algorithm="ppo", settings={"n_steps": 128, "batch_size": 64}
     )
     return study.change(
         environment="lander",
         algorithm=("sac", "dqn"),
-        settings={"batch_size": 128, "warmup": 5000},
+        settings={"batch_size": 128, "learning_starts": 5000},
     )
 
 
@@ -115,8 +115,13 @@ def with_budgets(study: Study, equal_budget: bool) -> Study:
             if equal_budget:
                 on_policy = off_policy = min(*plain, *hybrid)
             study = study.change(
-                environment=environment, view=view, algorithm="ppo", steps=on_policy
-            ).change(environment=environment, view=view, algorithm=("sac", "dqn"), steps=off_policy)
+                environment=environment, view=view, algorithm="ppo", total_timesteps=on_policy
+            ).change(
+                environment=environment,
+                view=view,
+                algorithm=("sac", "dqn"),
+                total_timesteps=off_policy,
+            )
     return study
 
 
@@ -135,9 +140,14 @@ def as_published(study: Study) -> Study:
 def smaller(study: Study) -> Study:
     """Every cell, with tiny networks and budgets: two updates or a few."""
     return (
-        study.change(steps=64, num_envs=4, settings={"hidden": (8, 8), "branch_width": 8})
-        .change(algorithm="ppo", settings={"rollout": 32, "minibatch": 16, "epochs": 1})
-        .change(algorithm=("sac", "dqn"), settings={"warmup": 32, "batch_size": 8, "replay": 64})
+        study.change(
+            total_timesteps=64, num_envs=4, settings={"net_arch": (8, 8), "branch_width": 8}
+        )
+        .change(algorithm="ppo", settings={"n_steps": 2, "batch_size": 16, "n_epochs": 1})
+        .change(
+            algorithm=("sac", "dqn"),
+            settings={"learning_starts": 32, "batch_size": 8, "buffer_size": 64},
+        )
         .change(factorization="qplex", factorization_settings={"mixer_width": 8})
     )
 

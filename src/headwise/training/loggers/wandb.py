@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headwise.training.loggers.base import extra_module, finite_values, seed_labels
 from headwise.training.report import Report
-from headwise.training.sinks.base import extra_module, finite_values, seed_labels
 
 
-class WandbSink:
+class WandbLogger:
     """A W&B run for each seed, in one group.
 
     A run that is there already is never written over: W&B refuses to begin it anew. Give another

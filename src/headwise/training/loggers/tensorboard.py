@@ -6,17 +6,17 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from headwise.training.report import Report
-from headwise.training.sinks.base import (
+from headwise.training.loggers.base import (
     another_run,
     extra_module,
     finite_values,
     seed_labels,
     writable,
 )
+from headwise.training.report import Report
 
 
-class TensorBoardSink:
+class TensorBoardLogger:
     """A TensorBoard run for each seed, `seed_0`, `seed_1`, ... below one folder.
 
     Tags are those of Stable-Baselines3 (`rollout/ep_rew_mean`, `time/fps`, `train/...`), and

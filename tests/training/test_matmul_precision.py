@@ -6,7 +6,12 @@ import torch
 from headwise import ConfigError
 from headwise.ops import core
 from headwise.ops.threads import member_threads
-from headwise.training.products import not_as_asked, products_as, products_now, set_products
+from headwise.training.matmul_precision import (
+    matmul_precision_as,
+    matmul_precision_now,
+    not_as_asked,
+    set_matmul_precision,
+)
 from headwise.training.threads import training_threads
 
 
@@ -15,26 +20,26 @@ from headwise.training.threads import training_threads
 )
 def test_words_are_torchs_own_for_a_while(name, word):
     before = torch.get_float32_matmul_precision()
-    with products_as(name):
+    with matmul_precision_as(name):
         assert torch.get_float32_matmul_precision() == word
-        assert products_now() == name
-        with products_as(None):
-            assert products_now() == name
+        assert matmul_precision_now() == name
+        with matmul_precision_as(None):
+            assert matmul_precision_now() == name
         # Torch's own products on the CPU are never rounded.
         assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
     assert torch.get_float32_matmul_precision() == before
 
 
 def test_torch_is_as_before_after_an_error():
-    before = products_now()
-    with pytest.raises(RuntimeError, match="inside"), products_as("bf16"):
+    before = matmul_precision_now()
+    with pytest.raises(RuntimeError, match="inside"), matmul_precision_as("bf16"):
         raise RuntimeError("inside")
-    assert products_now() == before
+    assert matmul_precision_now() == before
 
 
 def test_other_words_are_refused():
     with pytest.raises(ConfigError, match=r"got 'fp8'.*float32, tf32, bf16"):
-        set_products("fp8")
+        set_matmul_precision("fp8")
 
 
 def test_what_a_processor_lacks_is_said(monkeypatch):
@@ -42,7 +47,7 @@ def test_what_a_processor_lacks_is_said(monkeypatch):
     assert not_as_asked(None, "cpu") == ""
     assert not_as_asked("float32", "cpu") == ""
     assert not_as_asked("bf16", "cpu") == (
-        "products bf16: this cpu has no AVX512-BF16, which they need; float32 is used"
+        "matmul precision bf16: this cpu has no AVX512-BF16, which it needs; float32 is used"
     )
     assert not_as_asked("tf32", "cpu").endswith("this is cpu; float32 is used")
     monkeypatch.setattr(core, "has_bf16", lambda: True)
@@ -58,13 +63,13 @@ def test_what_a_gpu_lacks_is_said(monkeypatch):
         assert not_as_asked(name, "cuda").endswith("float32 is used")
 
 
-@pytest.mark.parametrize("products", ["float32", "bf16"])
-def test_a_population_has_at_most_a_thread_for_each_member(products):
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_population_has_at_most_a_thread_for_each_member(precision):
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
         for members, threads in ((1, 1), (2, 2), (5, 3)):
-            with products_as(products), training_threads(members, torch.device("cpu")):
+            with matmul_precision_as(precision), training_threads(members, torch.device("cpu")):
                 assert (member_threads(), torch.get_num_threads()) == (threads, 1)
             assert torch.get_num_threads() == 3
     finally:

@@ -6,14 +6,14 @@ from gymnasium import spaces
 from headwise import ConfigError
 from headwise.algorithms.base import ReplayBatch
 from headwise.spaces import ObsCodec, ObsPrior, ObsSpec
-from headwise.training.normalise import Normaliser, chosen
+from headwise.training.normalize import Normalizer, chosen
 
 P, E, SIZE = 3, 4, 5
 
 
-def normaliser(members=P, **settings):
+def normalizer(members=P, **settings):
     gamma = torch.tensor([0.9, 0.5, 0.99])[:members]
-    return Normaliser(members, E, SIZE, gamma, **settings)
+    return Normalizer(members, E, SIZE, gamma, **settings)
 
 
 def see(ours, *batches):
@@ -49,7 +49,7 @@ class VecNormalize:
 
 
 def test_rewards_are_scaled_as_vecnormalize_does_member_by_member():
-    ours = normaliser()
+    ours = normalizer()
     oracles = [VecNormalize(float(np.float32(g))) for g in (0.9, 0.5, 0.99)]
     _, reward, done = stream()
     for r, d in zip(reward, done, strict=True):
@@ -60,7 +60,7 @@ def test_rewards_are_scaled_as_vecnormalize_does_member_by_member():
 
 
 def test_a_reward_by_hand():
-    ours = Normaliser(1, 2, 1, torch.tensor([0.5]))
+    ours = Normalizer(1, 2, 1, torch.tensor([0.5]))
     none = torch.zeros(1, 2, dtype=torch.bool)
     ours.reward(torch.tensor([[2.0, 4.0]]), none, update=True)  # returns 2, 4
     scaled = ours.reward(torch.tensor([[1.0, 2.0]]), none, update=True)  # returns 2, 4 again
@@ -69,7 +69,7 @@ def test_a_reward_by_hand():
 
 
 def test_observations_come_out_with_mean_0_and_deviation_1():
-    ours = normaliser()
+    ours = normalizer()
     obs, _, _ = stream(400)
     see(ours, *obs)
     out = ours.obs(obs.transpose(0, 1))
@@ -82,7 +82,7 @@ def test_observations_come_out_with_mean_0_and_deviation_1():
 
 
 def test_nothing_is_larger_than_the_clip():
-    ours = normaliser(clip=2.0)
+    ours = normalizer(clip=2.0)
     obs, reward, done = stream()
     for o, r, d in zip(obs, reward, done, strict=True):
         see(ours, o)
@@ -90,11 +90,11 @@ def test_nothing_is_larger_than_the_clip():
     assert ours.obs(1e9 * obs[0]).abs().max() == 2.0
     assert ours.reward(1e9 * reward[0], done[0], update=False).abs().max() == 2.0
     with pytest.raises(ConfigError, match="clip"):
-        normaliser(clip=0.0)
+        normalizer(clip=0.0)
 
 
 def test_evaluation_changes_nothing():
-    ours = normaliser()
+    ours = normalizer()
     obs, reward, done = stream(2)
     see(ours, obs[0])
     ours.reward(reward[0], done[0], update=True)
@@ -107,7 +107,7 @@ def test_evaluation_changes_nothing():
 
 
 def test_a_step_that_only_reset_does_not_count():
-    ours, without = normaliser(), normaliser()
+    ours, without = normalizer(), normalizer()
     _, reward, done = stream(6)
     none = torch.zeros(P, E, dtype=torch.bool)
     for r, d in zip(reward, done, strict=True):
@@ -118,8 +118,8 @@ def test_a_step_that_only_reset_does_not_count():
         assert torch.equal(x, without.state_dict()[name]), name
 
 
-def test_what_is_drawn_from_replay_is_normalised_by_now():
-    ours = normaliser()
+def test_what_is_drawn_from_replay_is_normalized_by_now():
+    ours = normalizer()
     obs, reward, done = stream()
     for o, r, d in zip(obs, reward, done, strict=True):
         see(ours, o)
@@ -137,7 +137,7 @@ def test_what_is_drawn_from_replay_is_normalised_by_now():
 
 
 def test_what_is_not_asked_for_is_left_alone():
-    ours = normaliser(normalise_obs=False, normalise_reward=False)
+    ours = normalizer(normalize_obs=False, normalize_reward=False)
     obs, reward, done = stream(1)
     see(ours, obs[0])
     assert torch.equal(ours.obs(obs[0]), obs[0])
@@ -145,12 +145,12 @@ def test_what_is_not_asked_for_is_left_alone():
     assert ours.state_dict() == {}
     assert float(ours.obs_mean) == 0.0
     assert float(ours.obs_deviation) == float(ours.return_deviation) == 1.0
-    with pytest.raises(ConfigError, match="other things normalised"):
-        ours.load_state_dict(normaliser().state_dict())
+    with pytest.raises(ConfigError, match="other things normalized"):
+        ours.load_state_dict(normalizer().state_dict())
 
 
 def test_a_saved_state_goes_on_to_the_bit():
-    ours, later = normaliser(), normaliser()
+    ours, later = normalizer(), normalizer()
     obs, reward, done = stream()
     for t in range(15):
         see(ours, obs[t])
@@ -170,8 +170,8 @@ def test_a_saved_state_goes_on_to_the_bit():
 
 
 def test_a_member_alone_is_the_member_in_a_population_to_the_bit():
-    many = normaliser()
-    alone = Normaliser(1, E, SIZE, torch.tensor([0.99]))
+    many = normalizer()
+    alone = Normalizer(1, E, SIZE, torch.tensor([0.99]))
     obs, reward, done = stream()
     for o, r, d in zip(obs, reward, done, strict=True):
         see(many, o)
@@ -181,7 +181,7 @@ def test_a_member_alone_is_the_member_in_a_population_to_the_bit():
 
 
 def test_the_scale_stands_still_till_it_is_time():
-    ours = normaliser()
+    ours = normalizer()
     obs, _, _ = stream(300)
     every = torch.ones(P, E, dtype=torch.bool)
     places = ours.obs_mean.data_ptr(), ours.obs_deviation.data_ptr()
@@ -201,7 +201,7 @@ def test_the_scale_stands_still_till_it_is_time():
 
 
 def test_with_rollouts_it_is_time_at_their_end():
-    ours = normaliser()
+    ours = normalizer()
     obs, _, _ = stream(1)
     every = torch.ones(P, E, dtype=torch.bool)
     ours.take(obs[0], every)
@@ -213,7 +213,7 @@ def test_with_rollouts_it_is_time_at_their_end():
 
 
 def test_what_was_not_acted_on_does_not_count():
-    ours, without = normaliser(), normaliser()
+    ours, without = normalizer(), normalizer()
     obs, _, _ = stream(4)
     for o in obs:
         see(ours, o)
@@ -224,7 +224,7 @@ def test_what_was_not_acted_on_does_not_count():
 
 
 def test_a_large_offset_costs_no_precision():
-    ours = normaliser()
+    ours = normalizer()
     obs = 1e6 + next(stream(50))
     see(ours, *obs)
     expected = obs.double().std((0, 2), correction=0)
@@ -236,7 +236,7 @@ def test_a_large_offset_costs_no_precision():
 
 def with_prior(prior, members=P, **settings):
     gamma = torch.tensor([0.9, 0.5, 0.99])[:members]
-    return Normaliser(members, E, len(prior.mean), gamma, prior=prior, **settings)
+    return Normalizer(members, E, len(prior.mean), gamma, prior=prior, **settings)
 
 
 def test_bounds_are_worth_a_thousand_rows():
@@ -271,7 +271,7 @@ def test_bytes_and_categories_are_never_learned():
 
 
 def test_images_have_nothing_to_keep():
-    ours = with_prior(ObsPrior.fixed(3, 255.0), normalise_reward=False)
+    ours = with_prior(ObsPrior.fixed(3, 255.0), normalize_reward=False)
     see(ours, torch.zeros(P, E, 3))
     assert ours.state_dict() == {}
     ours.load_state_dict({})
@@ -287,7 +287,7 @@ def test_a_prior_in_a_saved_state_goes_on_to_the_bit():
     see(ours, *obs[10:])
     see(later, *obs[10:])
     assert torch.equal(ours.obs(obs[0]), later.obs(obs[0]))
-    alone = Normaliser(1, E, 3, torch.tensor([0.99]), prior=prior)
+    alone = Normalizer(1, E, 3, torch.tensor([0.99]), prior=prior)
     see(alone, *obs[:, 2:])
     assert torch.equal(ours.obs(obs[0])[2:], alone.obs(obs[0, 2:]))
 
@@ -317,11 +317,11 @@ def test_words_that_are_packed_stay_as_they_are_to_the_bit(prior):
     rows = torch.from_numpy(np.stack([codec.flatten(one) for one in samples])).expand(2, 60, 10)
     numbers = torch.cat([rows[..., part] for part in codec.spec.numbers], -1)
     known = None if prior is None else codec.spec.prior
-    ours = Normaliser(2, E, 10, torch.ones(2), prior=known, packed=codec.spec.packed)
+    ours = Normalizer(2, E, 10, torch.ones(2), prior=known, packed=codec.spec.packed)
     if known is not None:
         own = np.r_[0:2, 9:10]
         known = ObsPrior(*(x[own] for x in vars(known).values()))
-    theirs = Normaliser(2, E, 3, torch.ones(2), prior=known)
+    theirs = Normalizer(2, E, 3, torch.ones(2), prior=known)
     valid = torch.ones(2, 60, dtype=torch.bool)
     for tick in (1, 2):
         ours.take(rows, valid)

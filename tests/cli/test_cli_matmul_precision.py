@@ -1,4 +1,4 @@
-"""`--products`, wherever there is `--device`: what it does, and what is said where it cannot."""
+"""`--matmul-precision`, wherever `--device` is: what it does, and what is said where it cannot."""
 
 import pytest
 import torch
@@ -7,8 +7,8 @@ import headwise as hw
 from headwise.cli import bench, main
 from headwise.ops import core
 
-WORDS = """--view discrete --algo dqn --factorization vdn --seeds 2 --steps 96 --hidden 32 32
-    --warmup 32 --batch-size 16 --num-envs 8 --device cpu --no-progress"""
+WORDS = """--view discrete --algo dqn --factorization vdn --seeds 2 --total-timesteps 96
+    --net-arch 32 32 --learning-starts 32 --batch-size 16 --num-envs 8 --device cpu --no-progress"""
 TRAIN = ["train", *WORDS.split()]
 
 
@@ -19,9 +19,9 @@ def learned(folder, *words):
 
 def test_train_rounds_what_it_is_told_to_round(tmp_path, capsys):
     full = learned(tmp_path / "full")
-    assert torch.equal(learned(tmp_path / "same", "--products", "float32"), full)
+    assert torch.equal(learned(tmp_path / "same", "--matmul-precision", "float32"), full)
     assert "warning" not in capsys.readouterr().err
-    rounded = learned(tmp_path / "bf16", "--products", "bf16")
+    rounded = learned(tmp_path / "bf16", "--matmul-precision", "bf16")
     has = core.has_bf16()
     assert torch.equal(rounded, full) is not has
     assert ("float32 is used" in capsys.readouterr().err) is not has
@@ -29,15 +29,15 @@ def test_train_rounds_what_it_is_told_to_round(tmp_path, capsys):
 
 
 def test_what_a_machine_lacks_is_said(tmp_path, capsys, monkeypatch):
-    learned(tmp_path / "x", "--products", "tf32")
+    learned(tmp_path / "x", "--matmul-precision", "tf32")
     said = capsys.readouterr().err
-    assert "warning: products tf32: only GPUs have them, and this is cpu; float32 is used" in said
+    assert "matmul precision tf32: only GPUs have it, and this is cpu; float32 is used" in said
     monkeypatch.setattr(core, "has_bf16", lambda: False)
-    missing = "warning: products bf16: this cpu has no AVX512-BF16"
-    assert main(["eval", str(tmp_path / "x"), "--episodes", "1", "--products", "bf16"]) == 0
+    missing = "warning: matmul precision bf16: this cpu has no AVX512-BF16"
+    assert main(["eval", str(tmp_path / "x"), "--episodes", "1", "--matmul-precision", "bf16"]) == 0
     assert missing in capsys.readouterr().err
     monkeypatch.setattr(bench, "training_rate", lambda *_: 1.0)
-    assert main(["bench", "--seconds", "0.001", "--slots", "8", "--products", "bf16"]) == 0
+    assert main(["bench", "--seconds", "0.001", "--slots", "8", "--matmul-precision", "bf16"]) == 0
     assert missing in " ".join(capsys.readouterr().out.split())
 
 
@@ -50,13 +50,13 @@ def test_the_faster_device_is_found_before_it_is_asked_for_its_products(
     evaluate = ["eval", str(tmp_path / "x"), "--episodes", "1"]
     measure = ["bench", "--seconds", "0.001", "--slots", "8", "--seeds", "1"]
     for command in (evaluate, measure):
-        for products in ([], ["--products", "tf32"]):
-            assert main([*command, "--device", "auto", *products]) == 0
+        for precision in ([], ["--matmul-precision", "tf32"]):
+            assert main([*command, "--device", "auto", *precision]) == 0
             said = capsys.readouterr()
-            missing = "only GPUs have them, and this is cpu" in " ".join(
+            missing = "only GPUs have it, and this is cpu" in " ".join(
                 (said.out + said.err).split()
             )
-            assert missing == bool(products)
+            assert missing == bool(precision)
         with pytest.raises(SystemExit, match="0"):
             main([*command, "--help"])
         assert "cpu, cuda, or auto" in " ".join(capsys.readouterr().out.replace("│", "").split())
@@ -67,7 +67,7 @@ def test_the_faster_device_is_found_before_it_is_asked_for_its_products(
 @pytest.mark.parametrize("command", [["train"], ["eval", "x"], ["bench"], ["study", "run", "x"]])
 def test_other_words_are_refused(command, capsys):
     with pytest.raises(SystemExit) as ended:
-        main([*command, "--products", "fp8"])
+        main([*command, "--matmul-precision", "fp8"])
     assert ended.value.code == 2
     said = capsys.readouterr().err
-    assert all(word in said for word in ("fp8", "--products", "float32", "tf32", "bf16"))
+    assert all(word in said for word in ("fp8", "--matmul-precision", "float32", "tf32", "bf16"))

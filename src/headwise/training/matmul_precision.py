@@ -15,14 +15,14 @@ from headwise.errors import ConfigError
 if TYPE_CHECKING:
     import torch
 
-Products: TypeAlias = Literal["float32", "tf32", "bf16"]
+MatmulPrecision: TypeAlias = Literal["float32", "tf32", "bf16"]
 
-_TORCH_SAYS: dict[Products, str] = {"float32": "highest", "tf32": "high", "bf16": "medium"}
+_TORCH_SAYS: dict[MatmulPrecision, str] = {"float32": "highest", "tf32": "high", "bf16": "medium"}
 _TF32_SINCE = (8, 0)
 """The compute capability of the first GPUs that have it."""
 
 
-def products_now() -> Products:
+def matmul_precision_now() -> MatmulPrecision:
     """What torch is set to."""
     import torch
 
@@ -30,11 +30,13 @@ def products_now() -> Products:
     return next(name for name, word in _TORCH_SAYS.items() if word == now)
 
 
-def set_products(name: Products) -> None:
+def set_matmul_precision(name: MatmulPrecision) -> None:
     """Sets torch to it, for the whole process."""
     if name not in _TORCH_SAYS:
         raise ConfigError(
-            "there are no such products", got=repr(name), allowed=", ".join(get_args(Products))
+            "there is no such matmul precision",
+            got=repr(name),
+            allowed=", ".join(get_args(MatmulPrecision)),
         )
     import torch
 
@@ -45,21 +47,21 @@ def set_products(name: Products) -> None:
 
 
 @contextmanager
-def products_as(name: Products | None) -> Iterator[None]:
+def matmul_precision_as(name: MatmulPrecision | None) -> Iterator[None]:
     """Sets torch to it for a while; None leaves torch as it is."""
     if name is None:
         yield
         return
-    before = products_now()
-    set_products(name)
+    before = matmul_precision_now()
+    set_matmul_precision(name)
     try:
         yield
     finally:
-        set_products(before)
+        set_matmul_precision(before)
 
 
-def not_as_asked(name: Products | None, device: torch.device | str) -> str:
-    """What happens instead where a device lacks the products asked for; nothing where it has them.
+def not_as_asked(name: MatmulPrecision | None, device: torch.device | str) -> str:
+    """What happens instead where a device lacks the precision asked for; nothing where it has it.
 
     Args:
         name: What was asked for; None asks for nothing.
@@ -74,10 +76,12 @@ def not_as_asked(name: Products | None, device: torch.device | str) -> str:
         return ""
     if kind == "cuda":
         if torch.cuda.get_device_capability(device) < _TF32_SINCE:
-            return f"products {name}: this GPU has neither TF32 nor bfloat16; float32 is used"
-        return "products bf16: on a GPU they are TF32; tf32 is used" if name == "bf16" else ""
+            return (
+                f"matmul precision {name}: this GPU has neither TF32 nor bfloat16; float32 is used"
+            )
+        return "matmul precision bf16: on a GPU it is TF32; tf32 is used" if name == "bf16" else ""
     if name == "tf32":
-        return f"products tf32: only GPUs have them, and this is {kind}; float32 is used"
+        return f"matmul precision tf32: only GPUs have it, and this is {kind}; float32 is used"
     if kind == "cpu" and has_bf16():
         return ""
-    return f"products bf16: this {kind} has no AVX512-BF16, which they need; float32 is used"
+    return f"matmul precision bf16: this {kind} has no AVX512-BF16, which it needs; float32 is used"

@@ -1,11 +1,13 @@
-"""Writes `tools/ids_v1.json.gz`: what every run in `results/*.csv` was, by its id.
+"""Brings `results/` from layout 1 of studies to today's: ids and settings of runs have other names.
 
-    python tools/write_ids.py
+    python tools/migrate_results.py
 
-Most of those files have ids without configurations, and an id is a hash: only a plan of the same
-studies by the same rules tells what it stands for. This file keeps that for when rules change; it
-is not written anew then. It is `{id: Run.to_json()}`, sorted by id. Labels are no part of a run's
-identity; one that several studies have is as the first of `studies` calls it.
+Most of the CSV files have ids without configurations, and an id is a hash: only a plan of the same
+studies by the same rules tells what it stands for. `tools/ids_v1.json.gz` keeps what every run was
+in layout 1: `{id: Run.to_json()}`, sorted by id. It is not written anew. Labels are no part of a
+run's identity; one that several studies have is as the first of `studies` calls it.
+
+A file that was brought to today's layout already stays as it is.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from headwise.study import Study, load_study
+from headwise.study import Store, Study, load_study
+from headwise.study.archive import read_archive, write_archive
 from headwise.study.run import Run
+from headwise.upgrade import RENAMED, upgrade
 
 ROOT = Path(__file__).parents[1]
 IDS = ROOT / "tools" / "ids_v1.json.gz"
@@ -35,7 +40,7 @@ OF_SAC: tuple[dict[str, Any], ...] = (
 OF_DQN: tuple[dict[str, Any], ...] = (
     {},
     {"dueling": False},
-    {"dueling": False, "hidden": (256, 256, 256)},
+    {"dueling": False, "net_arch": (256, 256, 256)},
 )
 
 
@@ -90,7 +95,32 @@ def read() -> dict[str, dict[str, Any]]:
     return found
 
 
+def migrated() -> dict[str, dict[str, Any]]:
+    """What every run was by its id of layout 1, in the words and with the id of today."""
+    return {id_: upgrade({**config, "id": id_}) for id_, config in read().items()}
+
+
+def in_todays_words(text: str, ids: Mapping[str, str]) -> str:
+    """A table with the ids and the columns of today."""
+    head, _, body = text.partition("\n")
+    names = RENAMED[""] | RENAMED["sac"]
+    columns = ",".join(names.get(name, name) for name in head.split(","))
+    return f"{columns}\n" + re.sub(
+        r"\b[0-9a-f]{16}$", lambda m: ids.get(m[0], m[0]), body, flags=re.M
+    )
+
+
+def main() -> None:
+    """Rewrites the tables and the archives."""
+    ids = {before: config["id"] for before, config in migrated().items()}
+    for path in sorted((ROOT / "results").glob("*.csv")):
+        before = path.read_text()
+        path.write_text(after := in_todays_words(before, ids))
+        print(f"{path.name}: {'as it was' if after == before else 'rewritten'}")
+    for path in sorted((ROOT / "results").glob("*.parquet")):
+        write_archive(Store(path), path)
+        print(f"{path.name}: {len(read_archive(path).run_ids()):,} runs")
+
+
 if __name__ == "__main__":
-    found = configurations()
-    IDS.write_bytes(gzip.compress(json.dumps(found, sort_keys=True).encode(), 9, mtime=0))
-    print(f"{IDS.name}: {len(found)} runs, {IDS.stat().st_size / 2**10:.0f} KiB")
+    main()

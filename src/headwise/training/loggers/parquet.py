@@ -10,15 +10,15 @@ from typing import Any
 
 from headwise.errors import ConfigError
 from headwise.files import replace_file
+from headwise.training.loggers.base import another_run, extra_module, finite_values, writable
 from headwise.training.report import Report
-from headwise.training.sinks.base import another_run, extra_module, finite_values, writable
 
 ROWS = 50_000
 """Rows of a part."""
 _COLUMNS = ("step", "seed", "name", "value")
 
 
-class ParquetSink:
+class ParquetLogger:
     """A folder that pandas, polars or DuckDB read as one table.
 
     Every part is written whole. What a killed process had not written yet is later than its last
@@ -45,7 +45,7 @@ class ParquetSink:
             raise ConfigError(
                 "two members have one seed, by which this table tells members apart",
                 got=list(seeds),
-                fix="Write into a CSVSink or a JSONLSink, which number such members.",
+                fix="Write into a CSVLogger or a JSONLLogger, which number such members.",
             )
         self._rows = []
         for part in sorted(self._folder.glob("part-*.parquet")):

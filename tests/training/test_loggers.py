@@ -8,8 +8,8 @@ import pytest
 
 import headwise as hw
 from headwise.cli import main
+from headwise.training.loggers.mlflow import metric_name
 from headwise.training.report import Report
-from headwise.training.sinks.mlflow import metric_name
 
 
 def report(step, **values):
@@ -25,12 +25,12 @@ EXPECTED = [
 ]
 
 
-def write(sink, *steps, start=0):
-    sink.open((3, 8), start)
+def write(logger, *steps, start=0):
+    logger.open((3, 8), start)
     for step in steps:
-        sink.write(report(step))
-    sink.flush()
-    sink.close()
+        logger.write(report(step))
+    logger.flush()
+    logger.close()
 
 
 def read_csv(path):
@@ -58,9 +58,9 @@ def read_parquet(path):
 
 
 FILES = {
-    "csv": (hw.CSVSink, "x.csv", read_csv),
-    "jsonl": (hw.JSONLSink, "x.jsonl", read_jsonl),
-    "parquet": (hw.ParquetSink, "x", read_parquet),
+    "csv": (hw.CSVLogger, "x.csv", read_csv),
+    "jsonl": (hw.JSONLLogger, "x.jsonl", read_jsonl),
+    "parquet": (hw.ParquetLogger, "x", read_parquet),
 }
 
 
@@ -84,25 +84,25 @@ def test_a_resumed_run_takes_back_what_came_after_its_checkpoint(kind, tmp_path)
 
 def test_a_full_disk_takes_nothing_from_what_is_written(tmp_path, monkeypatch):
     """The rows that stay are written before the part they are in is deleted."""
-    write(hw.ParquetSink(tmp_path / "x"), 100, 200, 300)
+    write(hw.ParquetLogger(tmp_path / "x"), 100, 200, 300)
     before = read_parquet(tmp_path / "x")
-    sink = hw.ParquetSink(tmp_path / "x")
+    logger = hw.ParquetLogger(tmp_path / "x")
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sink._parquet, "write_table", full)
+        patch.setattr(logger._parquet, "write_table", full)
         with pytest.raises(OSError, match="No space"):
-            sink.open((3, 8), 200)
+            logger.open((3, 8), 200)
     assert read_parquet(tmp_path / "x") == before
-    sink.open((3, 8), 200)
+    logger.open((3, 8), 200)
     assert sorted({row[0] for row in read_parquet(tmp_path / "x")}) == [100, 200]
 
 
 @pytest.mark.parametrize("kind", [*FILES, "tensorboard"])
 def test_the_numbers_of_another_run_are_noticed(kind, tmp_path):
-    make, name, _ = FILES.get(kind, (hw.TensorBoardSink, "x", None))
+    make, name, _ = FILES.get(kind, (hw.TensorBoardLogger, "x", None))
     make(tmp_path / name).check_unused()
     write(make(tmp_path / name))  # a run that ended before its first report
     if kind != "tensorboard":
@@ -123,18 +123,18 @@ def test_a_line_cut_off_by_a_kill_is_dropped(kind, tmp_path):
 
 
 def test_odd_names_stay_one_column(tmp_path):
-    sink = hw.CSVSink(tmp_path / "x.csv")
-    sink.open((3, 8), 0)
-    sink.write(report(100, **{'a,"b"': [1.0, 2.0]}))
-    sink.close()
+    logger = hw.CSVLogger(tmp_path / "x.csv")
+    logger.open((3, 8), 0)
+    logger.write(report(100, **{'a,"b"': [1.0, 2.0]}))
+    logger.close()
     assert (100, 8, 'a,"b"', 2.0) in read_csv(tmp_path / "x.csv")
 
 
 def test_tensorboard_has_a_run_for_each_seed_under_the_names_of_the_field(tmp_path):
     from tensorboard.backend.event_processing import event_accumulator as events
 
-    write(hw.TensorBoardSink(tmp_path), 100, 200, 300)
-    write(hw.TensorBoardSink(tmp_path), 300, 400, start=200)
+    write(hw.TensorBoardLogger(tmp_path), 100, 200, 300)
+    write(hw.TensorBoardLogger(tmp_path), 300, 400, start=200)
     for seed, tags in (
         (3, {"rollout/ep_rew_mean", "heads/arm[0]/entropy"}),
         (8, {"heads/arm[0]/entropy"}),
@@ -161,7 +161,7 @@ def test_weights_and_biases_gets_a_run_for_each_seed(monkeypatch):
             calls.append(("finish",))
 
     monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(init=lambda **s: Run(**s)))
-    write(hw.WandbSink("project", "night", mode="offline"), 100)
+    write(hw.WandbLogger("project", "night", mode="offline"), 100)
     assert [call[1]["name"] for call in calls[:2]] == ["night-seed3", "night-seed8"]
     assert calls[0][1]["group"] == "night"
     assert calls[0][1]["reinit"] == "create_new"
@@ -171,11 +171,11 @@ def test_weights_and_biases_gets_a_run_for_each_seed(monkeypatch):
     assert calls[2] == ("log", {"rollout/ep_rew_mean": 1.5, "heads/arm[0]/entropy": 0.25}, 100)
     assert calls[-2:] == [("finish",), ("finish",)]
     calls.clear()
-    more = {"id": "a/1", "group": "g", "config": {"lr": 0.1}, "tags": ("x",)}
-    write(hw.WandbSink("project", "night", **more), 300, start=200)
+    more = {"id": "a/1", "group": "g", "config": {"learning_rate": 0.1}, "tags": ("x",)}
+    write(hw.WandbLogger("project", "night", **more), 300, start=200)
     (_, first), *_ = calls
     assert (first["id"], first["name"], first["resume"]) == ("a-1-seed3", "night-seed3", "allow")
-    assert (first["group"], first["config"], first["tags"]) == ("g", {"lr": 0.1}, ["x"])
+    assert (first["group"], first["config"], first["tags"]) == ("g", {"learning_rate": 0.1}, ["x"])
 
 
 def test_mlflow_gets_a_run_for_each_seed(monkeypatch):
@@ -215,12 +215,12 @@ def test_mlflow_gets_a_run_for_each_seed(monkeypatch):
         MlflowClient=Client, entities=types.SimpleNamespace(Metric=lambda *args: args)
     )
     monkeypatch.setitem(sys.modules, "mlflow", fake)
-    told = {"tracking_uri": "file:x", "config": {"lr": 0.1}, "tags": {"group": "g"}}
-    write(hw.MLflowSink("headwise", "night", **told), 100)
+    told = {"tracking_uri": "file:x", "config": {"learning_rate": 0.1}, "tags": {"group": "g"}}
+    write(hw.MLflowLogger("headwise", "night", **told), 100)
     assert calls[:3] == [
         ("client", "file:x"),
         ("run", "night-seed3", {"group": "g", "headwise.run": "night-seed3"}),
-        ("param", "night-seed3", "lr", "0.1"),
+        ("param", "night-seed3", "learning_rate", "0.1"),
     ]
     assert next(call for call in calls if call[0] == "log") == (
         "log",
@@ -229,23 +229,23 @@ def test_mlflow_gets_a_run_for_each_seed(monkeypatch):
     )
     assert calls[-1] == ("end", "night-seed8")
     calls.clear()
-    write(hw.MLflowSink("headwise", "night"), 300, start=200)  # resumed: the same runs go on
+    write(hw.MLflowLogger("headwise", "night"), 300, start=200)  # resumed: the same runs go on
     assert not [call for call in calls if call[0] in ("run", "param")]
     assert calls[-1] == ("end", "night-seed8")
-    write(hw.MLflowSink("headwise", "other"), 300, start=200)  # what there is none of is begun
+    write(hw.MLflowLogger("headwise", "other"), 300, start=200)  # what there is none of is begun
     assert ("run", "other-seed3", {"headwise.run": "other-seed3"}) in calls
     assert metric_name("heads/arm[0]/entropy") == "heads/arm_0_/entropy"
 
 
 @pytest.mark.parametrize(
-    ("sink", "module"),
-    [("WandbSink", "wandb"), ("MLflowSink", "mlflow"), ("TensorBoardSink", "tensorboard")],
+    ("logger", "module"),
+    [("WandbLogger", "wandb"), ("MLflowLogger", "mlflow"), ("TensorBoardLogger", "tensorboard")],
 )
-def test_a_missing_package_is_named_with_its_extra(sink, module, monkeypatch, tmp_path):
+def test_a_missing_package_is_named_with_its_extra(logger, module, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, module, None)
-    arguments = (tmp_path,) if sink == "TensorBoardSink" else ("project", "name")
+    arguments = (tmp_path,) if logger == "TensorBoardLogger" else ("project", "name")
     with pytest.raises(hw.ConfigError, match=rf"pip install 'headwise\[{module}\]'"):
-        getattr(hw, sink)(*arguments)
+        getattr(hw, logger)(*arguments)
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -256,7 +256,7 @@ def test_paths_that_cannot_be_written_to(kind, path):
 
 
 def test_a_flipped_bit_of_a_part_is_said(tmp_path):
-    write(hw.ParquetSink(tmp_path / "x"), 100, 200)
+    write(hw.ParquetLogger(tmp_path / "x"), 100, 200)
     (part,) = (tmp_path / "x").glob("part-*.parquet")
     good = part.read_bytes()
     for place in (10, 60, 120):
@@ -264,7 +264,7 @@ def test_a_flipped_bit_of_a_part_is_said(tmp_path):
         data[place] ^= 16
         part.write_bytes(data)
         with pytest.raises(hw.ConfigError, match=r"cannot read the numbers .*got .*part-.*parquet"):
-            hw.ParquetSink(tmp_path / "x").open((3, 8), 100)
+            hw.ParquetLogger(tmp_path / "x").open((3, 8), 100)
 
 
 def test_the_command_line_sends_settings(tmp_path, monkeypatch):
@@ -281,9 +281,18 @@ def test_the_command_line_sends_settings(tmp_path, monkeypatch):
             pass
 
     monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(init=lambda **s: Run(**s)))
-    words = ["--env", "HybridShoot", "--steps", "64", "--num-envs", "2", "--rollout", "32"]
+    words = [
+        "--env",
+        "HybridShoot",
+        "--total-timesteps",
+        "64",
+        "--num-envs",
+        "2",
+        "--n-steps",
+        "16",
+    ]
     words += [
-        "--minibatch",
+        "--batch-size",
         "16",
         "--log",
         "wandb",
@@ -294,4 +303,4 @@ def test_the_command_line_sends_settings(tmp_path, monkeypatch):
     assert main(["train", *words]) == 0
     (settings,) = begun
     assert (settings["project"], settings["id"]) == ("headwise", "mine-seed0")
-    assert settings["config"]["settings"]["rollout"] == 32
+    assert settings["config"]["settings"]["n_steps"] == 16

@@ -7,12 +7,12 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
+from headwise.training.loggers.base import finite_values
+from headwise.training.loggers.lines import LinesFile
 from headwise.training.report import Report
-from headwise.training.sinks.base import finite_values
-from headwise.training.sinks.lines import LinesFile
 
 
-class JSONLSink:
+class JSONLLogger:
     """A line `{"step": ..., "seed": ..., "rollout/ep_rew_mean": ..., ...}` for each seed.
 
     Args:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headwise.training.loggers.base import extra_module, finite_values, seed_labels
 from headwise.training.report import Report
-from headwise.training.sinks.base import extra_module, finite_values, seed_labels
 
 _BATCH = 1000
 """Metrics that one request may hold."""
@@ -18,7 +18,7 @@ _ID = "headwise.run"
 """The tag by which a resumed run is found."""
 
 
-class MLflowSink:
+class MLflowLogger:
     """An MLflow run for each seed.
 
     Args:

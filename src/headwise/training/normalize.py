@@ -17,45 +17,45 @@ from headwise.training.running_moments import RunningMoments
 from headwise.training.scaling import EPSILON, Scaling
 from headwise.training.transition import Transition
 
-NormaliseObs: TypeAlias = bool | Literal["auto"]
-"""Whether observations are normalised; "auto" begins with what their space says."""
+NormalizeObs: TypeAlias = bool | Literal["auto"]
+"""Whether observations are normalized; "auto" begins with what their space says."""
 STEPS_BETWEEN = 256
 """Steps of the vector environment after which what was seen counts, for replay."""
 
 
-def chosen(normalise_obs: NormaliseObs, obs_spec: ObsSpec) -> NormaliseObs:
+def chosen(normalize_obs: NormalizeObs, obs_spec: ObsSpec) -> NormalizeObs:
     """The same, without an "auto" where there is nothing to do, or where environments say so."""
-    if normalise_obs == "auto" and (obs_spec.prior is None or obs_spec.prior.says_nothing):
+    if normalize_obs == "auto" and (obs_spec.prior is None or obs_spec.prior.says_nothing):
         return False
-    return normalise_obs
+    return normalize_obs
 
 
-def prior_of(normalise_obs: NormaliseObs, obs_spec: ObsSpec) -> ObsPrior | None:
+def prior_of(normalize_obs: NormalizeObs, obs_spec: ObsSpec) -> ObsPrior | None:
     """What is known of observations beforehand, for those who ask for that."""
-    if normalise_obs != "auto":
+    if normalize_obs != "auto":
         return None
     return obs_spec.prior or ObsPrior.unknown(obs_spec.size)
 
 
-def checked_normalise_obs(value: object) -> NormaliseObs:
+def checked_normalize_obs(value: object) -> NormalizeObs:
     """What a user said of it."""
     if isinstance(value, str) and value == "auto":
         return "auto"
     if not isinstance(switch := plain(value), bool):
         raise ConfigError(
-            "normalise_obs is a switch", got=value, allowed="True or False, or 'auto'"
+            "normalize_obs is a switch", got=value, allowed="True or False, or 'auto'"
         )
     return switch
 
 
-class Normaliser:
-    """Normalises observations by their running mean and deviation, and scales rewards.
+class Normalizer:
+    """Normalizes observations by their running mean and deviation, and scales rewards.
 
     Rewards are divided by the running deviation of the discounted return, as Stable-Baselines3's
     VecNormalize does, and never shifted. Every member has its own numbers.
 
-    A learner is always given normalised numbers. A rollout is remembered as the policy saw it; a
-    replay memory keeps what the environment gave, and `batch` normalises what is drawn from it, for
+    A learner is always given normalized numbers. A rollout is remembered as the policy saw it; a
+    replay memory keeps what the environment gave, and `batch` normalizes what is drawn from it, for
     by then the scale is another. Observations count at fixed points only (`advance`), so that the
     scale stands still while a rollout is collected.
 
@@ -64,11 +64,11 @@ class Normaliser:
         num_slots: Environment slots of each member (E).
         obs_size: The size of an observation (O).
         gamma: The members' discounts, (P,).
-        normalise_obs: Whether observations are normalised.
-        normalise_reward: Whether rewards are scaled.
+        normalize_obs: Whether observations are normalized.
+        normalize_reward: Whether rewards are scaled.
         prior: What is known of observations beforehand; None treats all numbers alike.
         packed: The words of an observation that are no numbers, and stay as they are.
-        clip: The largest size of a normalised number.
+        clip: The largest size of a normalized number.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Normaliser:
         obs_size: int,
         gamma: Tensor,
         *,
-        normalise_obs: NormaliseObs = True,
-        normalise_reward: bool = True,
+        normalize_obs: NormalizeObs = True,
+        normalize_reward: bool = True,
         prior: ObsPrior | None = None,
         packed: Sequence[slice] = (),
         clip: float = 10.0,
@@ -89,17 +89,17 @@ class Normaliser:
         device = gamma.device
         self.clip = clip
         self._obs = None
-        if normalise_obs:
+        if normalize_obs:
             self._obs = Scaling(num_members, obs_size, device, prior, packed)
         self._parts = numbers_beside(packed, obs_size) if packed else None
-        self._returns = RunningMoments(num_members, 1, device) if normalise_reward else None
+        self._returns = RunningMoments(num_members, 1, device) if normalize_reward else None
         self._shown: Tensor | None = None
         self._gamma = gamma.to(torch.float64).unsqueeze(-1)
         self._so_far = torch.zeros(num_members, num_slots, dtype=torch.float64, device=device)
 
     @property
     def scales_obs(self) -> bool:
-        """Whether observations are normalised."""
+        """Whether observations are normalized."""
         return self._obs is not None
 
     @property
@@ -118,7 +118,7 @@ class Normaliser:
         return self._zero() + 1.0 if self._returns is None else _deviation(self._returns)
 
     def obs(self, obs: Tensor, member: int | None = None) -> Tensor:
-        """Observations (P, ..., O), normalised by what has counted so far.
+        """Observations (P, ..., O), normalized by what has counted so far.
 
         Args:
             obs: Observations as the environment gave them.
@@ -192,7 +192,7 @@ class Normaliser:
 
         Args:
             step: The step, as the environment gave it.
-            seen: Its observation, normalised.
+            seen: Its observation, normalized.
             as_seen: Whether it is kept as the policy saw it, which must be judged by that. Replay
                 keeps what was there: by the time it is drawn the scale is another.
         """
@@ -227,10 +227,10 @@ class Normaliser:
         """Goes back to a saved state."""
         if set(state) != set(self.state_dict()):
             raise ConfigError(
-                "the state was saved with other things normalised",
+                "the state was saved with other things normalized",
                 got=sorted(state),
                 allowed=", ".join(sorted(self.state_dict())) or "nothing",
-                fix="Set normalise_obs and normalise_reward as they were.",
+                fix="Set normalize_obs and normalize_reward as they were.",
             )
         for name, moments in (("obs", self._obs), ("return", self._returns)):
             if moments is not None:

@@ -1,4 +1,4 @@
-"""What a sink is: somewhere to write the numbers of a run."""
+"""What a logger is: somewhere to write the numbers of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headwise.errors import ConfigError
 from headwise.training.report import Report
 
 
-class Sink(Protocol):
+class Logger(Protocol):
     """Takes the numbers of a run, report by report.
 
     One that may find the numbers of another run where it writes also has `check_unused`, which
@@ -87,13 +87,13 @@ def another_run(path: Path) -> ConfigError:
 
 
 def extra_module(name: str, extra: str) -> ModuleType:
-    """A package that only this sink needs."""
+    """A package that only this logger needs."""
     import importlib
 
     try:
         return importlib.import_module(name)
     except ImportError as error:
         raise ConfigError(
-            f"this sink needs {name.split('.')[0]}, which is not installed",
+            f"this logger needs {name.split('.')[0]}, which is not installed",
             fix=f"Install it: pip install 'headwise[{extra}]'.",
         ) from error

@@ -8,7 +8,7 @@ from typing import IO
 
 from headwise.errors import ConfigError
 from headwise.files import replace_file
-from headwise.training.sinks.base import another_run, writable
+from headwise.training.loggers.base import another_run, writable
 
 
 class LinesFile:

@@ -6,14 +6,14 @@ import os
 from collections.abc import Sequence
 
 from headwise.csv_cells import csv_text
+from headwise.training.loggers.base import finite_values, seed_labels
+from headwise.training.loggers.lines import LinesFile
 from headwise.training.report import Report
-from headwise.training.sinks.base import finite_values, seed_labels
-from headwise.training.sinks.lines import LinesFile
 
 _HEADER = "step,seed,name,value\n"
 
 
-class CSVSink:
+class CSVLogger:
     """A row for each number: no column ever has to be guessed beforehand.
 
     Args:
