@@ -289,7 +289,8 @@ def test_an_option_is_worth_the_randomness_of_the_numbers_it_puts_in_use():
     case = Learning(spec, rows=40)
     case.critic.store.parameters.tensor.zero_()
     case.alpha[..., 0] = 0.0  # not paid for its own
-    case.it.gradient(buffer(case.obs), None, buffer(case.alpha))
+    obs = buffer(case.obs)
+    case.it.gradient(obs, obs, None, buffer(case.alpha))
     leaf = case.actor.leaf()
     unit, _ = drawn_by_hand(case.actor, leaf, case.obs, case.drawn.uniform.tensor[:, 0], None)
     said = Said(case.actor, leaf, case.obs, unit.float())
@@ -333,7 +334,8 @@ def test_the_cost_is_that_of_one_head():
     case = Learning(SPECS["hybrid"], rows=rows)  # 3 and 2 options
     predict = case.critic.it.predict
     case.critic.it.predict = lambda x, *rest: seen.append(x.num_rows) or predict(x, *rest)
-    case.it.gradient(buffer(case.obs), None, buffer(case.alpha))
+    obs = buffer(case.obs)
+    case.it.gradient(obs, obs, None, buffer(case.alpha))
     assert sorted(seen) == [10, 5 * 3 + 5 * 2]
     assert case.drawn.noise.width == case.actor.it.table.num_uniforms
     straight = Learning(SPECS["hybrid"], rows=rows, straight=True)
