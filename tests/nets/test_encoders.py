@@ -457,7 +457,7 @@ class _Wider(_Pole):
 
 def test_a_study_takes_registered_encoders_only():
     cell = {"environment": "CartPole-v1", "algorithm": hw.PPO(), "factorization": hw.Shared()}
-    named = hw.Cell.of(**cell, steps=100, encoder="simba").config()
+    named = hw.Cell.of(**cell, total_timesteps=100, encoder="simba").config()
     assert isinstance(named.network.encoder, SimBa)
     with pytest.raises(ConfigError, match="plain data"):
-        hw.Cell.of(**cell, steps=100, encoder=_Pole).config()
+        hw.Cell.of(**cell, total_timesteps=100, encoder=_Pole).config()
