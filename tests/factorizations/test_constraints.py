@@ -1,19 +1,24 @@
 """Constraints by brute force: every action of small specs, under whatever is forbidden there."""
 
+import numpy as np
 import pytest
 import torch
 from built import MEMBERS, Part, buffer, observations, uniforms
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_constraints import problems
+from random_constraints import Constrained, problems
 from test_parents import graphs
 
 from headwise import ActionSpec, Choice, Forbid, Given, ops
 from headwise.errors import ConfigError
 from headwise.factorizations.ar import AR
+from headwise.factorizations.base import check_constraints
 from headwise.factorizations.critics import option_probs
+from headwise.factorizations.shared import Shared
 from headwise.heads.blueprint import Actions
+from headwise.heads.layout import Layout
 from headwise.ops import Buffer
+from headwise.spaces import Condition
 
 SOME = settings(
     max_examples=25,
@@ -186,6 +191,25 @@ def test_a_chain_is_as_one_whose_masks_say_the_same(problem):
         assert torch.equal(one, other)
     drawn = problem.spec.canonical(under.part.layout.from_learner(soft["linked"][1]).numpy())
     assert all(map(problem.is_legal, drawn.reshape(-1, problem.spec.num_heads)))
+
+
+@pytest.mark.parametrize("name", ["ar", "joint"])
+def test_a_table_by_a_head_that_is_not_in_use_says_nothing(name):
+    kind = ActionSpec(
+        ("kind", "tool", "target"),
+        (Choice(2), Choice(2), Choice(3)),
+        (None, Condition(0, 0, 1), None),
+    )
+    spec = kind.constrained(Given(target="tool"))
+    table = np.array([[True, False, False], [False, True, True]])
+    problem = Constrained(spec, [], {2: ((1,), table)}, [np.ones(n, bool) for n in (2, 2, 3)])
+    under = Under(problem, name, "policy")
+    assert under.legal.sum() == 3 + 3
+    under.check_policy()
+    under.check_draws()
+    Under(problem, name, "value").check_value()
+    with pytest.raises(ConfigError, match="one other head at most"):
+        check_constraints(Shared(), Layout(spec), spec, "policy", "ppo")
 
 
 def _free(spec):

@@ -85,6 +85,14 @@ def test_a_table_is_by_the_heads_that_matter():
     assert one.links == (Link(0, (), ((True, True, False),)),)
 
 
+def test_what_is_never_reached_limits_nobody():
+    """So that a mask is not told that nothing is left behind a choice that there is not."""
+    spec = SPEC.constrained(Forbid(verb=2), Forbid(verb=(1, 2), target=(0, 1, 2, 3)))
+    assert spec.links == (Link(0, (), ((True, False, False),)),)
+    spec = SPEC.constrained(Forbid(verb=2), Forbid(verb=(0, 2), target=(1, 2)))
+    assert spec.links[1].table[2] == (True,) * 4
+
+
 def test_conditions_are_asked_for_the_heads_they_read_and_no_others():
     asked = []
 
