@@ -19,7 +19,7 @@ def test_what_a_notebook_shows_is_one_line():
     assert repr(report).startswith(f"Report(step={report.step} of 512, ")
     study = hw.Study.grid(
         "mine", environments=["HybridShoot"], algorithms=["ppo"], factorizations=["vdn", "ar"],
-        steps=64, seeds=3,
+        total_timesteps=64, seeds=3,
     )  # fmt: skip
     assert repr(study) == "Study('mine', 2 cells, 3 seeds, 6 runs)"
     assert all(len(repr(x)) < 200 and "\n" not in repr(x) for x in (agent, report, study))

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from headwise.factorizations.qplex import QPLEX
     from headwise.factorizations.shared import Shared
     from headwise.factorizations.vdn import VDN
+    from headwise.nets.encoders import CNN, Entities, SimBa
     from headwise.report.results import Results
     from headwise.study import Cell, Environment, Evaluate, Study
     from headwise.training.callbacks import StopOnReturn
