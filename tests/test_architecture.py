@@ -9,9 +9,9 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
-    "errors", "foreign_names", "registry", "checks", "cores", "added", "averages", "csv_cells",
-    "files", "spaces", "envs", "ops", "population", "heads", "nets", "factorizations", "algorithms",
-    "training", "export", "agent", "study",
+    "errors", "added", "upgrade", "foreign_names", "registry", "checks", "cores", "averages",
+    "csv_cells", "files", "spaces", "envs", "ops", "population", "heads", "nets",
+    "factorizations", "algorithms", "training", "export", "agent", "study",
     "report", "studies", "cli",
 ]  # fmt: skip
 """From the ground up: a room imports only from itself and from rooms before it."""
