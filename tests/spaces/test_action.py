@@ -114,3 +114,25 @@ def test_impossible_specs_are_refused(make, message):
 def test_shared_arrays_cannot_be_changed_by_accident():
     with pytest.raises(ValueError, match="read-only"):
         SPEC.low[0] = 3
+
+
+def test_equal_heads_of_an_array_are_told_as_one():
+    names = [*(f"bus[{i}]" for i in range(57)), "redispatch[0]", "redispatch[1]", "redispatch[5]"]
+    heads = [*[Choice(2)] * 57, Range(-5, 5), Range(-10, 10), Range(-15, 15)]
+    told = "bus[0..56]: Choice(2), redispatch[0]: Range(-5, 5), redispatch[1]: Range(-10, 10)"
+    assert str(ActionSpec(tuple(names), tuple(heads))) == f"{told}, redispatch[5]: Range(-15, 15)"
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ("a[0] a[1] a[2]", "a[0] a[1] a[2]"),
+        ("a[0] a[1] a[2] a[3]", "a[0..3]"),
+        ("a[2] a[3] a[4] a[5] a[7]", "a[2..5] a[7]"),
+        ("a[0] b[1] a[2] b[3]", "a[0] b[1] a[2] b[3]"),
+        ("a[x] a[y] b c d e", "a[x] a[y] b c d e"),
+    ],
+)
+def test_only_neighbors_are_told_together(names, told):
+    spec = ActionSpec(tuple(names.split()), (Choice(2),) * len(names.split()))
+    assert str(spec) == ", ".join(f"{name}: Choice(2)" for name in told.split())

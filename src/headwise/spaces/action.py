@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -18,6 +18,8 @@ from headwise.spaces.links import Heads, Link
 
 MAX_OPTIONS = 2**24
 """Options that a network could have an output for; up to here float32 knows them all apart."""
+_RUN = 4
+"""So many equal heads of an array are told as one."""
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -347,8 +349,30 @@ class ActionSpec:
         return np.clip(values, self.low, self.high) if single else values
 
     def __str__(self) -> str:
-        pairs = zip(self.names, self.heads, strict=True)
-        return ", ".join(f"{name}: {head}" for name, head in pairs)
+        return ", ".join(f"{name}: {head}" for name, head in self._together())
+
+    def _together(self) -> Iterator[tuple[str, Head]]:
+        """Names and heads, where four or more equal ones of an array are named as one."""
+        parts = [_element(name) for name in self.names]
+        first = 0
+        while first < len(parts):
+            (base, start), head, last = parts[first], self.heads[first], first + 1
+            while start is not None and last < len(parts) and self.heads[last] == head:
+                if parts[last] != (base, start + last - first):
+                    break
+                last += 1
+            if last - first < _RUN:
+                last = first + 1
+                yield self.names[first], head
+            else:
+                yield f"{base}[{start}..{parts[last - 1][1]}]", head
+            first = last
+
+
+def _element(name: str) -> tuple[str, int | None]:
+    """The array and the place in it that a name like `joints[3]` speaks of."""
+    base, bracket, index = name.removesuffix("]").rpartition("[")
+    return (base, int(index)) if bracket and index.isdecimal() else (name, None)
 
 
 def _allowed(head: Head) -> str:
