@@ -95,6 +95,7 @@ _SHOW, _STEPS = (
     "learn shows how it goes, unless progress=False.",
     "Say it to learn: learn(100_000).",
 )
+_OF_ENV = ("autoreset", "bounds", "masks", "reward_weights", "team_reward", "vectorization")
 AT_LEARN = {
     "steps": _STEPS,
     "total_timesteps": _STEPS,
@@ -105,6 +106,7 @@ AT_LEARN = {
     "state": _NO_STATE,
     "episode_start": _NO_STATE,
     "reset_num_timesteps": "learn goes on where it is called again; a new Agent begins anew.",
+    **{name: f'Say it to the environment: env_settings={{"{name}": ...}}.' for name in _OF_ENV},
 }
 """What is said when an agent is made elsewhere, and to `learn` or to nobody here."""
 

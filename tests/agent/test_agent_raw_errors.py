@@ -8,6 +8,7 @@ from bad_case import TINY
 
 import headwise as hw
 from headwise.agent.tensors import without_tensors
+from headwise.envs.foreign import TRANSLATING
 from headwise.training.fits import fits
 from headwise.training.loggers.base import seed_labels
 
@@ -48,6 +49,15 @@ def agent():
 def test_a_setting_may_be_called_as_an_argument_of_ours_and_is_refused_as_any_other(env, name):
     with pytest.raises(hw.HeadwiseError, match=f"unknown setting of .*'{name}'|could not be made"):
         made(env, env_settings={name: 3})
+
+
+_AGENTS = {"view", "bins", "constraints", "num_threads", "allocate"}  # its own, or nobody's to say
+
+
+@pytest.mark.parametrize("name", sorted(TRANSLATING - _AGENTS))
+def test_a_setting_of_the_environment_is_sent_there(name):
+    with pytest.raises(hw.ConfigError, match=rf"unknown setting .*env_settings=\{{\"{name}\": "):
+        made(**{name: 1})
 
 
 def test_an_environment_of_ones_own_may_have_settings_of_any_name():

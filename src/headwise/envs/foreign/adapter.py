@@ -193,7 +193,8 @@ class Adapter:
             raise EnvError(
                 f"{name}: the reward has {parts[0]} parts, and a learner needs one number",
                 got=f"a reward of shape {parts}",
-                fix=f"Say how much each part counts: reward_weights={(1.0,) * parts[0]}.",
+                fix=f"Say how much each part counts: reward_weights={(1.0,) * parts[0]} (for an "
+                "Agent in env_settings).",
             )
         if isinstance(self.vector, SyncEnvs | AsyncEnvs):
             given = enumerate(self.vector.rewards)
