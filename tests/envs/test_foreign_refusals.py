@@ -32,6 +32,10 @@ def obs_of(value):
     return lambda self: np.asarray(value(self))
 
 
+def failing():
+    raise AssertionError
+
+
 @pytest.mark.parametrize("kind", [list, functools.partial(SyncVectorEnv)])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_observations_that_are_not_finite(kind, bad):
@@ -117,8 +121,9 @@ def test_spaces_that_cannot_be_used(parts, message):
         ([Counter], "no environment"),
         (lambda: 3, "made something that is no environment; got 3"),
         (dict, "made something that is no environment"),
-        (lambda: 1 / 0, "could not be made; got ZeroDivisionError"),
-        (lambda missing: Counter(), "could not be made; got TypeError"),
+        (lambda: 1 / 0, "made; got ZeroDivisionError: division by zero. The first traceback shows"),
+        (failing, r"made; got AssertionError\. The first traceback shows where\.$"),
+        (lambda missing: Counter(), "made; got TypeError: .*. Hand over what makes it"),
     ],
 )
 def test_what_is_no_environment(env, message):

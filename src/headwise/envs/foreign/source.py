@@ -256,9 +256,9 @@ def _made(name: str, make: Make) -> Any:
     except HeadwiseError:
         raise
     except Exception as error:
-        raise EnvError(
-            f"{name} could not be made", got=f"{type(error).__name__}: {error}", fix=_CALLABLE
-        ) from error
+        got = ": ".join(filter(None, (type(error).__name__, str(error))))
+        fix = _CALLABLE if isinstance(error, TypeError) else "The first traceback shows where."
+        raise EnvError(f"{name} could not be made", got=got, fix=fix) from error
 
 
 def _another(name: str) -> Any:
