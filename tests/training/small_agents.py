@@ -51,3 +51,15 @@ class Countdown(gym.Env):
     def step(self, action):
         self.left -= 1
         return np.array([self.left], dtype=np.float32), 1.0, self.left == 0, False, {}
+
+
+class Kept(Countdown):
+    """The same with an action of two parts, and a state that can be kept."""
+
+    action_space = spaces.Tuple((spaces.Discrete(2), spaces.Box(-1, 1, (1,))))
+
+    def get_state(self):
+        return bytes([self.left])
+
+    def set_state(self, state):
+        (self.left,) = state

@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from small_agents import small_agent, states_equal
+from small_agents import Kept, small_agent, states_equal
 
 import headwise as hw
 from headwise.training.checkpoint import read_checkpoint
@@ -36,14 +36,15 @@ FOLLOWED = {
 }
 
 
-def train_to_the_end(path, algo):
+def train_to_the_end(path, algo, env):
     """What a user's script does: begin, or go on where it was killed."""
     torch.set_num_threads(1)
     os.fsync = lambda _: time.sleep(0.02)  # not for power cuts here: so that kills meet a run
     if os.path.exists(path):
-        hw.Agent.load(path).learn(progress=False, checkpoint=path, checkpoint_every=EVERY)
+        agent = hw.Agent.load(path, env=None if isinstance(env, str) else env)
+        agent.learn(progress=False, checkpoint=path, checkpoint_every=EVERY)
     else:
-        agent = fresh(algo, **FOLLOWED[algo])
+        agent = fresh(algo, env=env, **FOLLOWED[algo])
         agent.learn(STEPS[algo], progress=False, checkpoint=path, checkpoint_every=EVERY)
 
 
@@ -54,13 +55,14 @@ def processes():
     return context
 
 
+@pytest.mark.parametrize("env", ["HybridShoot", Kept], ids=["native", "user"])
 @pytest.mark.parametrize("algo", ["ppo", "dqn", "sac"])
-def test_killed_at_random_moments_equals_undisturbed(algo, tmp_path, processes):
+def test_killed_at_random_moments_equals_undisturbed(algo, env, tmp_path, processes):
     path = tmp_path / "run.zip"
     rng = random.Random(os.environ.get("HEADWISE_KILLS_SEED", f"kills of {algo}"))
     kills, reached = 0, [0]
     for _ in range(40):
-        child = processes.Process(target=train_to_the_end, args=(str(path), algo))
+        child = processes.Process(target=train_to_the_end, args=(str(path), algo, env))
         child.start()
         while child.is_alive() and kills < 3:
             time.sleep(0.005)
@@ -75,8 +77,8 @@ def test_killed_at_random_moments_equals_undisturbed(algo, tmp_path, processes):
         reached.append(steps_of(path))
     assert child.exitcode == 0
     assert kills >= 2, reached
-    whole = fresh(algo, **FOLLOWED[algo]).learn(STEPS[algo], progress=False)
-    resumed = hw.Agent.load(path)
+    whole = fresh(algo, env=env, **FOLLOWED[algo]).learn(STEPS[algo], progress=False)
+    resumed = hw.Agent.load(path, env=None if isinstance(env, str) else env)
     assert resumed.steps == whole.steps == STEPS[algo]
     assert states_equal(resumed.loop, whole.loop)
     assert len(whole.loop.episodes.table) > 20
