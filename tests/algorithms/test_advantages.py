@@ -14,7 +14,7 @@ from learners import make_learner, rollout_batch
 from headwise import ActionSpec, Choice
 from headwise.algorithms.ppo.advantages import value_of_next
 from headwise.algorithms.ppo.ratios import group_advantages
-from headwise.ops import Buffer, Ratios
+from headwise.ops import Buffer, RatioGroups
 
 SPEC = ActionSpec.of(a=Choice(2), b=Choice(2))
 HALF = (0.5, 0.5)
@@ -165,7 +165,7 @@ def test_all_heads_are_standardized_together():
 def test_shares_of_a_credit_add_up_and_whole_advantages_do_not(groups, mean, advantages):
     given, out = Buffer(1, 3, 4), Buffer(1, 3, len(advantages))
     given.tensor.copy_(torch.tensor([2.0, 9.0, 1.0, 4.0]).expand(1, 1, 3, 4))
-    group_advantages(given, ratios=Ratios(groups, (1.0,) * 4), mean=mean, out=out)
+    group_advantages(given, ratios=RatioGroups(groups, (1.0,) * 4), mean=mean, out=out)
     assert out.tensor[0, 0].tolist() == [advantages] * 3
 
 

@@ -17,15 +17,15 @@ from headwise.algorithms.ppo.diagnostics import (
     gradient_shares,
     summed_cosine,
 )
-from headwise.ops import Buffer, Ratios
+from headwise.ops import Buffer, RatioGroups
 
-EACH = Ratios((0, 1), (1.0, 1.0))
+EACH = RatioGroups((0, 1), (1.0, 1.0))
 
 
 def test_shares_and_cosine_of_gradients_by_hand():
     found = result(gradient_shares, rows((3.0, 4.0), (0.0, 15.0)), ratios=EACH)
     torch.testing.assert_close(found, rows((0.25, 0.75)))
-    together = Ratios((1, 0, 1), (1.0,) * 3)  # the first and the third have a ratio together
+    together = RatioGroups((1, 0, 1), (1.0,) * 3)  # the first and the third have a ratio together
     found = result(gradient_shares, rows((3.0, 4.0), (0.0, 15.0)), ratios=together)
     torch.testing.assert_close(found, rows((0.375, 0.25, 0.375)))
     sums = rows((3.0, 0.0), (0.0, 4.0)), rows((1.0, 0.0), (2.0, 0.0))

@@ -101,7 +101,9 @@ def test_every_update_draws_anew():
     drawn = []
     for _ in range(2):
         trained.update()
-        drawn += [x.noise.tensor.clone() for x in (trained.learner._next, trained.learner._now)]
+        drawn += [
+            x.noise.tensor.clone() for x in (trained.learner.next_sampler, trained.learner.sampler)
+        ]
     drawn.append(trained.learner.noise.tensor.clone())
     for k, one in enumerate(drawn):
         assert all(not torch.equal(one, other) for other in drawn[:k])

@@ -7,7 +7,7 @@ from learners import make_learner
 from headwise import ActionSpec, Choice, ConfigError, Range
 from headwise.algorithms.base import ReplayBatch
 from headwise.algorithms.sac import SAC
-from headwise.algorithms.sac.temperature import RUNAWAY, Temperatures
+from headwise.algorithms.sac.learner import RUNAWAY, Temperatures
 from headwise.heads.layout import Layout
 from headwise.ops import Buffer
 from headwise.population import Keys, settings

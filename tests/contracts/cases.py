@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from headwise import ActionSpec, Choice, ConfigError, Range
-from headwise.algorithms.sac.sampler import ActionSampler
+from headwise.algorithms.sac.actor import ActionSampler
 from headwise.factorizations import Factorization, factorizations
 from headwise.factorizations.base import offers as defines
 from headwise.heads.blueprint import Actions, Blueprint

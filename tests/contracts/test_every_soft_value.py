@@ -20,7 +20,7 @@ from cases import (
 )
 
 from headwise import ActionSpec, Choice, Range
-from headwise.algorithms.sac.improvement import Pathwise
+from headwise.algorithms.sac.actor import Pathwise
 from headwise.factorizations import factorizations
 
 SOFT = offers("twins")

@@ -20,8 +20,7 @@ from oracle import in_use, q_values
 from policy_oracle import Said
 
 from headwise import ActionSpec, Choice, Range, View
-from headwise.algorithms.sac.improvement import Counterfactual, StraightThrough
-from headwise.algorithms.sac.sampler import ActionSampler
+from headwise.algorithms.sac.actor import ActionSampler, Counterfactual, StraightThrough
 from headwise.factorizations.ar import AR
 from headwise.factorizations.chain_actor import ChainActor
 from headwise.ops import Buffer, Queries
@@ -166,7 +165,7 @@ class Learning:
     def __init__(self, spec, *, rows=12, mask=None, straight=False, obs=None):
         self.actor = Part("shared", "actor", spec, rows=rows, **SETTINGS)
         self.layout = layout = self.actor.layout
-        queries = Queries(layout.table([(0, 0)] * layout.num_heads), rows)
+        queries = Queries(layout.bare_table(), rows)
         size = max(rows, queries.count)
         self.critic = Part("shared", "twins", spec, rows=size, seeds=(3, 4, 5), scale=2.0)
         self.obs = observations(rows=rows) if obs is None else obs

@@ -7,7 +7,7 @@ import torch
 from headwise.algorithms import algorithms
 from headwise.algorithms.dqn.learner import DQNLearner
 from headwise.algorithms.ppo.learner import PPOLearner
-from headwise.algorithms.sac.sampler import ActionSampler
+from headwise.algorithms.sac.actor import ActionSampler
 from headwise.envs.probes import probes
 from headwise.factorizations import factorizations
 from headwise.factorizations.base import offers

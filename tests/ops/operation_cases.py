@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from headwise.heads.joint_actions import JointActions
-from headwise.ops import Buffer, Embedding, HeadTable, Queries, Ratios, When
+from headwise.ops import Buffer, Embedding, HeadTable, Queries, RatioGroups, When
 from headwise.ops.operation import Operation, operations
 from headwise.spaces import ActionSpec, Choice
 
@@ -281,7 +281,7 @@ def policy_loss(new: Numbers) -> Iterator[Case]:
             share = new.coins() / 20.0
             rest = new.setting(0.1, 0.3), new.setting(0.0, 0.1), new.setting(0.0, 0.5)
             inputs = log_prob, new.normal(heads), kl, old, advantage, share, *rest
-            ratios = Ratios(groups, tuple(1.0 / (h + 1) for h in range(heads)))
+            ratios = RatioGroups(groups, tuple(1.0 / (h + 1) for h in range(heads)))
             yield Case(inputs, {"ratios": ratios}, learns=(0, 1, 2))
 
 
@@ -289,7 +289,7 @@ def policy_loss(new: Numbers) -> Iterator[Case]:
 def movement(new: Numbers) -> Iterator[Case]:
     for groups in ((0,), (1, 0, 1)):
         heads = len(groups)
-        old, ratios = new.normal(heads), Ratios(groups, (1.0,) * heads)
+        old, ratios = new.normal(heads), RatioGroups(groups, (1.0,) * heads)
         log_prob = old + 0.2 * new.normal(heads)
         rest = new.setting(0.1, 0.3), new.normal(3 + 3 * heads, 1)
         inputs = log_prob, new.normal(heads), old, new.uniform(), *rest
@@ -305,7 +305,7 @@ def adapt_coefficient(new: Numbers) -> Iterator[Case]:
 @of
 def group_advantages(new: Numbers) -> Iterator[Case]:
     for mean in (False, True):
-        ratios = Ratios((1, 0, 1), (1.0,) * 3)
+        ratios = RatioGroups((1, 0, 1), (1.0,) * 3)
         yield Case((new.normal(3),), {"ratios": ratios, "mean": mean})
 
 
@@ -697,7 +697,7 @@ def only_column(new: Numbers) -> Iterator[Case]:
 
 @of
 def gradient_shares(new: Numbers) -> Iterator[Case]:
-    yield Case((new.normal(19, 2),), {"ratios": Ratios((1, 0, 1), (1.0,) * 3)})
+    yield Case((new.normal(19, 2),), {"ratios": RatioGroups((1, 0, 1), (1.0,) * 3)})
 
 
 @of

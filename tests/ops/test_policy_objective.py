@@ -10,7 +10,7 @@ from headwise.ops import (
     Buffer,
     Evaluation,
     HeadTable,
-    Ratios,
+    RatioGroups,
     When,
     adapt_coefficient,
     distribution,
@@ -20,7 +20,7 @@ from headwise.ops import (
     policy_loss,
 )
 
-ONE = Ratios((0,), (1.0,))
+ONE = RatioGroups((0,), (1.0,))
 
 
 def surrogate(ratio, advantage, clip=0.2):
@@ -94,7 +94,7 @@ def test_the_whole_objective_against_autograd(groups, columns):
     known = torch.autograd.grad(loss.sum(), learned)
     found, *slopes = played(
         policy_loss, log_prob, entropy, kl, old, advantage, share, clip, ent, coef,
-        ratios=Ratios(groups, weights), learns=(0, 1, 2),
+        ratios=RatioGroups(groups, weights), learns=(0, 1, 2),
         slope=torch.tensor([1.0, 0.0, 0.0, 0.0]).expand(3, 1, 1, 4),
     )  # fmt: skip
     expected = torch.stack([loss, gain, bonus, divergence], dim=-1).unsqueeze(-2)
@@ -183,7 +183,7 @@ def test_movement_by_hand():
     share = torch.cat([column(1.0, 0.0), column(0.0, 0.0)])
     clip = torch.cat([one(0.2), one(3.0)])
     so_far = torch.ones(2, 1, 1, 9)
-    ratios = Ratios((0, 1), (1.0, 1.0))
+    ratios = RatioGroups((0, 1), (1.0, 1.0))
     given = logs, entropy, torch.zeros_like(logs), share, clip, so_far
     found = result(movement, *given, ratios=ratios)[:, 0, 0] - 1.0
     kl = 1.0 - math.log(2.0)
@@ -196,7 +196,7 @@ def test_movement_by_hand():
 def test_the_ratio_of_a_joint_action_stops_growing():
     logs = rows((15.0, 15.0))
     given = logs, logs, torch.zeros_like(logs), column(1.0), one(0.2), torch.zeros(1, 1, 1, 9)
-    found = result(movement, *given, ratios=Ratios((0, 1), (1.0, 1.0)))
+    found = result(movement, *given, ratios=RatioGroups((0, 1), (1.0, 1.0)))
     assert found[..., 2].item() == pytest.approx(math.exp(20.0), rel=1e-6)
 
 
@@ -204,6 +204,6 @@ def test_heads_with_one_ratio_are_clipped_together():
     """x and y have a ratio together, which is outside although neither's own would be."""
     logs = rows((0.15, 0.0, 0.15))
     given = logs, logs, torch.zeros_like(logs), column(1.0), one(0.2), torch.zeros(1, 1, 1, 12)
-    found = result(movement, *given, ratios=Ratios((1, 0, 1), (1.0,) * 3))[0, 0, 0]
+    found = result(movement, *given, ratios=RatioGroups((1, 0, 1), (1.0,) * 3))[0, 0, 0]
     assert found[1].item() == 0.5  # one of two ratios
     assert found[6:9].tolist() == [1.0, 0.0, 1.0]

@@ -126,7 +126,7 @@ class OffPolicyLearner(Learner):
         self.counts_updates = self.counts_updates or bool(self.random_shift)
         self._conditions: HeadTable | None = None
         if self.layout.is_conditional:
-            self._conditions = self.layout.table([(0, 0)] * self.layout.num_heads)
+            self._conditions = self.layout.bare_table()
 
     def _allocate(self, *, masked: bool) -> None:
         """Makes room for batches with or without masks."""

@@ -19,7 +19,7 @@ class ActionCritic(HeadValues):
     def __init__(self, blueprint: Blueprint, *, copies: int) -> None:
         super().__init__(blueprint, copies=copies, num_values=1)
         layout = blueprint.layout
-        table = layout.table([(0, 0)] * layout.num_heads, conditional=False)
+        table = layout.bare_table(conditional=False)
         self.embedding = Embedding(table, layout.ordered)
         self._net = blueprint.network(
             [blueprint.features, self.embedding.size],

@@ -36,7 +36,7 @@ class ChainPolicy(FactoredPolicy):
         runs = (run for level in graph.levels for run in runs_of(level))
         self._some = {run: self._part(*run) for run in runs}
 
-    def leaves(self) -> list[int]:
+    def input_widths(self) -> list[int]:
         """Widths of the networks' inputs."""
         return [self.blueprint.features, self.embedding.size]
 

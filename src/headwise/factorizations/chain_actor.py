@@ -30,7 +30,7 @@ class ChainActor(FactoredPolicy):
         )  # fmt: skip
         self._links: dict[int, list[Draw]] = {}
 
-    def leaves(self) -> list[int]:
+    def input_widths(self) -> list[int]:
         """Widths of the networks' inputs."""
         return [self.blueprint.features, self.table.num_heads]
 

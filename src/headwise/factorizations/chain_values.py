@@ -43,13 +43,13 @@ class ChainValue(OptionValues):
             *blueprint.encoder(blueprint.gain),
             Layer(blueprint.branch_width, "tanh", blueprint.gain),
         ]
-        self._state = blueprint.network(self.leaves, [*layers, Layer(1)], copies=copies)
+        self._state = blueprint.network(self.input_widths, [*layers, Layer(1)], copies=copies)
         self._each = blueprint.network(
-            [*self.leaves, self.embedding.size],
+            [*self.input_widths, self.embedding.size],
             [*layers, Layer(self.table.widest)],
             copies=copies * heads,
             sees=[
-                *([[(0, width)]] * copies * heads for width in self.leaves),
+                *([[(0, width)]] * copies * heads for width in self.input_widths),
                 seen * copies,
             ],
         )

@@ -51,7 +51,7 @@ class FactoredPolicy:
         if which == "all" and not self.depends:
             self.table.links = layout.links
         self.net = blueprint.network(
-            self.leaves(), [*blueprint.encoder(), Layer(width, gain=blueprint.policy_gain)],
+            self.input_widths(), [*blueprint.encoder(), Layer(width, gain=blueprint.policy_gain)],
             copies=self.copies, sees=self.sees(),
         )  # fmt: skip
         self._penalty = blueprint.scratch()("penalty", 1)
@@ -62,7 +62,7 @@ class FactoredPolicy:
             self._free = Free(len(table.continuous), first_free(*blueprint.log_std))
             self.parts.insert(0, self._free)
 
-    def leaves(self) -> list[int]:
+    def input_widths(self) -> list[int]:
         """Widths of the network's inputs."""
         return [self.blueprint.features]
 

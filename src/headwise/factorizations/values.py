@@ -46,14 +46,17 @@ class HeadValues:
         self.copies, self.num_values, self.independent = copies, num_values, independent
         self.num_discrete = layout.num_discrete
         self.num_continuous = 0 if independent else layout.num_continuous
-        self.leaves = [blueprint.features, *([self.num_continuous] if self.num_continuous else [])]
+        self.input_widths = [
+            blueprint.features,
+            *([self.num_continuous] if self.num_continuous else []),
+        ]
         """Widths of what networks see."""
         self.parts: list[Part] = []
         self._scratch = blueprint.scratch()
         self.room: Room = room or self._make_room
         self._conditions: HeadTable | None = None
         if layout.is_conditional and not independent:
-            self._conditions = layout.table([(0, 0)] * layout.num_heads)
+            self._conditions = layout.bare_table()
 
     def inputs(self, x: Buffer, action: Buffer) -> list[Buffer]:
         """What networks see: states, and the real numbers of actions."""
@@ -226,7 +229,7 @@ class BranchingValue(OptionValues):
             center=center,
         )  # fmt: skip
         width = self.table.widest if independent else self.table.total
-        self.net = Dueling(blueprint, self.leaves, width, copies * self.stack)
+        self.net = Dueling(blueprint, self.input_widths, width, copies * self.stack)
         self.parts += self.net.parts
         self._first = list(range(self.stack))
 

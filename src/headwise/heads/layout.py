@@ -100,6 +100,10 @@ class Layout:
         options = [self.options[h] for h in kept]
         return HeadTable(options, own, places, device=self.device, **settings)
 
+    def bare_table(self, *, conditional: bool = True) -> HeadTable:
+        """The heads without places: for operations that read their sizes and conditions alone."""
+        return self.table([(0, 0)] * self.num_heads, conditional=conditional)
+
     def _links(self, spec: ActionSpec, back: Sequence[int]) -> Links | None:
         if not spec.links:
             return None
@@ -109,7 +113,7 @@ class Layout:
             links.append(HeadLink(back[link.child], parents, first, link.table))
             if link.table is None:
                 first += link.num_rows(spec.cardinalities) * spec.cardinalities[link.child]
-        return Links(self.table([(0, 0)] * self.num_heads), links, self.order)
+        return Links(self.bare_table(), links, self.order)
 
     def side_by_side(self, start: int = 0) -> list[tuple[int, int]]:
         """Places of the options of all discrete heads in one output, one head after another."""

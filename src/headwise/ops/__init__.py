@@ -13,7 +13,7 @@ from headwise.ops.links import best_linked, explore_linked, legal_options, linke
 from headwise.ops.mixture import mix, mix_gradient, weigh
 from headwise.ops.network import Activation, Layer, Network
 from headwise.ops.operation import Given, Operation, Outputs, operation, operations
-from headwise.ops.policy_loss import Ratios, adapt_coefficient, movement, policy_loss
+from headwise.ops.policy_loss import RatioGroups, adapt_coefficient, movement, policy_loss
 from headwise.ops.program import Recorded
 from headwise.ops.returns import gae, row_shares, standardize
 from headwise.ops.rows import advance, copy, fill, gather, shuffle, take, uniform
@@ -61,7 +61,7 @@ from headwise.ops.values import (
 
 __all__ = [
     "NEVER", "Activation", "Buffer", "Draw", "Embedding", "Evaluation", "Given", "HeadTable",
-    "Layer", "Network", "Operation", "Outputs", "Queries", "Ratios", "Recorded", "Scratch",
+    "Layer", "Network", "Operation", "Outputs", "Queries", "RatioGroups", "Recorded", "Scratch",
     "When", "actor_loss", "adam_step", "adapt_coefficient", "add", "advance", "advantages",
     "ask", "best_linked", "boltzmann", "chance_of_use", "clipped_value_error", "copy",
     "decaying", "discount_of", "distribution", "embed", "entropy_bonus", "entropy_surplus",

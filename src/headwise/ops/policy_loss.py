@@ -11,13 +11,21 @@ from torch import Tensor
 from headwise.ops.functions import constant
 from headwise.ops.operation import operation
 
+LOSS, SURROGATE, ENTROPY, DIVERGENCE = range(4)
+"""The columns of `policy_loss`."""
+
 LARGEST = 20.0
 """The largest log-ratio: beyond it a ratio stops growing, and no gradient flows."""
 
 
 @dataclass(frozen=True)
-class Ratios:
-    """Which heads have a probability ratio together, and how their entropies count."""
+class RatioGroups:
+    """Which heads have a probability ratio together, and how their entropies count.
+
+    By default every head has a ratio of its own, r_h = pi(a_h | s) / pi_old(a_h | s), clipped by
+    itself. Stable-Baselines3 clips one ratio of the whole action, the product of these: that is all
+    heads in one group.
+    """
 
     groups: tuple[int, ...]
     """The ratio that each head has a part in, (H,); ratios are numbered from 0 (G)."""
@@ -49,10 +57,12 @@ class Ratios:
 @operation()
 def policy_loss(
     log_prob: Tensor, entropy: Tensor, kl: Tensor | None, old: Tensor, advantage: Tensor,
-    share: Tensor, clip: Tensor, ent_coef: Tensor, kl_coef: Tensor, *, ratios: Ratios,
+    row_weights: Tensor, clip: Tensor, ent_coef: Tensor, kl_coef: Tensor, *, ratios: RatioGroups,
 ) -> Tensor:  # fmt: skip
     """Loss, surrogate, entropy and divergence of a minibatch, (P, 1, 1, 4).
 
+    loss = -sum_g E[min(r_g A_g, clip(r_g, 1 - c, 1 + c) A_g)] - ent_coef E[sum_h w_h entropy_h]
+           + kl_coef E[KL], with r_g = exp(sum of log_prob - old over the heads of group g).
     What goes back is the gradient of the first.
 
     Args:
@@ -61,17 +71,17 @@ def policy_loss(
         kl: Divergences from the policy that acted, if they are wanted.
         old: The log-probabilities when the actions were taken.
         advantage: The advantage of each ratio, (P, 1, B, 1 or G).
-        share: What each row counts in means over the rows where a transition took place,
-            (P, 1, B, 1); the divergence is a mean over all rows.
+        row_weights: What each row counts in sums over rows: 1 / valid rows, 0 where no transition
+            took place, (P, 1, B, 1). The divergence is a mean over all rows.
         clip: How far a ratio may move from 1, (P, 1, 1, 1).
         ent_coef: Weight of the entropy.
         kl_coef: Weight of the divergence.
         ratios: Which heads have a ratio together.
     """
     log_ratio = ratios.sums(log_prob - old)
-    surrogate = (_clipped_surrogate(log_ratio, advantage, clip) * share).sum((-2, -1))
+    surrogate = (_clipped_surrogate(log_ratio, advantage, clip) * row_weights).sum((-2, -1))
     weighted = entropy * constant(ratios.entropy_weights, entropy)
-    bonus = (weighted.sum(-1, keepdim=True) * share).sum((-2, -1))
+    bonus = (weighted.sum(-1, keepdim=True) * row_weights).sum((-2, -1))
     divergence = torch.zeros_like(bonus) if kl is None else kl.sum(-1).mean(-1)
     one = (..., 0, 0)
     loss = kl_coef[one] * divergence - surrogate - ent_coef[one] * bonus
@@ -89,8 +99,8 @@ def _clipped_surrogate(log_ratio: Tensor, advantage: Tensor, clip: Tensor) -> Te
 
 @operation()
 def movement(
-    log_prob: Tensor, entropy: Tensor, old: Tensor, share: Tensor, clip: Tensor, so_far: Tensor,
-    *, ratios: Ratios,
+    log_prob: Tensor, entropy: Tensor, old: Tensor, row_weights: Tensor, clip: Tensor,
+    so_far: Tensor, *, ratios: RatioGroups,
 ) -> Tensor:  # fmt: skip
     """What there is so far, and how far the policy has moved, (P, 1, 1, 3 + 3 H).
 
@@ -106,7 +116,7 @@ def movement(
     by_row = [kl.sum(-1, keepdim=True), outside.mean(-1, keepdim=True), joint]
     by_head = [kl, ratios.spread(outside), entropy.detach()]
     rows = torch.cat([*by_row, *by_head], dim=-1)
-    return so_far + (rows * share).sum(-2, keepdim=True)
+    return so_far + (rows * row_weights).sum(-2, keepdim=True)
 
 
 @operation()

@@ -62,19 +62,19 @@ def _discounted_sum(x: Tensor, factor: Tensor) -> Tensor:
 
 @operation()
 def row_shares(valid: Tensor) -> Tensor:
-    """Weights of rows (P, 1, B, 1) as shares of their member's total."""
+    """Row weights (P, 1, B, 1): 1 / valid rows of a member, 0 where a row is not valid."""
     return valid / valid.sum((-2, -1), keepdim=True).clamp_min(1.0)
 
 
 @operation()
-def standardize(x: Tensor, share: Tensor) -> Tensor:
+def standardize(x: Tensor, row_weights: Tensor) -> Tensor:
     """Brought to mean 0 and standard deviation 1 within each member, all columns together.
 
     Args:
         x: (P, 1, B, G).
-        share: What each row counts; one in all, (P, 1, B, 1).
+        row_weights: What each row counts; one in all, (P, 1, B, 1).
     """
-    counts = share / x.shape[-1]
+    counts = row_weights / x.shape[-1]
     mean = (x * counts).sum((-2, -1), keepdim=True)
     variance = ((x - mean).square() * counts).sum((-2, -1), keepdim=True)
     return (x - mean) / (variance.sqrt() + torch.finfo(torch.float32).eps)

@@ -100,6 +100,9 @@ def heads_last(value: Tensor) -> Tensor:
 
 # --- errors ---------------------------------------------------------------------------------------
 
+LOSS, ERROR, VALUE = range(3)
+"""The columns of `value_error`: only the first has a gradient, the others are reported."""
+
 
 @operation()
 def value_error(
@@ -166,12 +169,12 @@ def shares_in_use(use: Tensor, *, scale: float, by_head: bool) -> Tensor:
 def td_target(
     reward: Tensor, discount: Tensor, value: Tensor, bonus: Tensor | None, expected: Tensor | None
 ) -> Tensor:
-    """The TD target: the reward and the discounted next value, (P, 1, B, G).
+    """The TD target, y = r + discount (min_n value_n + bonus - expected), (P, 1, B, G).
 
     Args:
         reward: (P, 1, B, 1 or G).
         discount: What the next value counts; zero where the task has ended, (P, 1, B, 1).
-        value: The next value, of which the least of all copies counts, (P, N, B, G).
+        value: The next value, of which the least of all copies (twins) counts, (P, N, B, G).
         bonus: What is added to it, (P, 1, B, G), if anything.
         expected: What is taken from it, (P, 1, 1 or B, G), if anything.
     """
@@ -208,17 +211,17 @@ def munchausen(
 
 
 @operation()
-def actor_loss(value: Tensor, bonus: Tensor | None, share: Tensor | None) -> Tensor:
-    """Minus what an actor gains: the mean over rows, the sum over columns, (P, 1, 1, 1).
+def actor_loss(value: Tensor, bonus: Tensor | None, weight: Tensor | None) -> Tensor:
+    """-E[sum_g weight_g (min_n value_ng + bonus_g)]: minus what an actor gains, (P, 1, 1, 1).
 
     Args:
         value: Values of what it does, of which the least of all copies counts, (P, N, B, G).
         bonus: What is added to that, (P, 1, B, G).
-        share: What gains count, (P, 1, B, G), if not all alike.
+        weight: What gains count, (P, 1, B, G), if not all alike.
     """
     gain = value.amin(1, keepdim=True)
     gain = gain if bonus is None else gain + bonus
-    gain = gain if share is None else gain * share
+    gain = gain if weight is None else gain * weight
     return -gain.sum((-2, -1), keepdim=True) / value.shape[-2]
 
 

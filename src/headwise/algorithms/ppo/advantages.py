@@ -14,7 +14,7 @@ from headwise.algorithms.ppo.ratios import group_advantages
 from headwise.factorizations.critics import BranchingCritic, critic_options, option_probs
 from headwise.heads.blueprint import Critic, Importance, Policy
 from headwise.heads.layout import Layout
-from headwise.ops import Buffer, Ratios, Scratch, operation
+from headwise.ops import Buffer, RatioGroups, Scratch, operation
 
 if TYPE_CHECKING:
     from headwise.algorithms.ppo import PPO
@@ -43,7 +43,7 @@ class Estimator:
         critic: Critic,
         sight: Sight,
         importance: Importance,
-        ratios: Ratios,
+        ratios: RatioGroups,
         gamma: Buffer,
         gae_lambda: Buffer,
         num_envs: int,

@@ -12,7 +12,7 @@ from headwise import ops
 from headwise.heads.blueprint import Actions, Critic
 from headwise.heads.layout import Layout
 from headwise.nets.encoders import Encoder
-from headwise.ops import Buffer, Ratios, Scratch
+from headwise.ops import Buffer, RatioGroups, Scratch
 
 if TYPE_CHECKING:
     from headwise.algorithms.ppo import PPO
@@ -129,7 +129,7 @@ class Widths:
         features: int,
         critic: Critic,
         options: int,
-        ratios: Ratios,
+        ratios: RatioGroups,
         *,
         masked: bool,
     ) -> None:

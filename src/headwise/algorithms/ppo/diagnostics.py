@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headwise import ops
-from headwise.ops import Buffer, Ratios, Scratch, operation
+from headwise.ops import Buffer, RatioGroups, Scratch, operation
 
 
 @operation(compiled=False)
@@ -32,7 +32,7 @@ def only_column(x: Tensor, *, column: int, count: int, times: int) -> Tensor:
 
 
 @operation(compiled=False)
-def gradient_shares(gradients: Tensor, *, ratios: Ratios) -> Tensor:
+def gradient_shares(gradients: Tensor, *, ratios: RatioGroups) -> Tensor:
     """Each head's share of the lengths of gradients (P, 1, G, S), (P, 1, 1, H).
 
     Heads that have a ratio together have an equal share of its own.
@@ -57,7 +57,7 @@ class HeadGradients:
         gradient: The gradient of the policy's parameters, (P, 1, 1, S).
     """
 
-    def __init__(self, gradient: Buffer, ratios: Ratios) -> None:
+    def __init__(self, gradient: Buffer, ratios: RatioGroups) -> None:
         self._gradient, self._ratios = gradient, ratios
         self._scratch = Scratch(gradient.members, gradient.device)
         self.shares = self._scratch("shares", 1, len(ratios.groups))

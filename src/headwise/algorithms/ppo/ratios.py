@@ -9,13 +9,13 @@ from torch import Tensor
 
 from headwise.heads.layout import Layout
 from headwise.ops import operation
-from headwise.ops.policy_loss import Ratios
+from headwise.ops.policy_loss import RatioGroups
 
 if TYPE_CHECKING:
     from headwise.algorithms.ppo import PPO
 
 
-def ratios_of(config: PPO, layout: Layout, *, joint: bool) -> Ratios:
+def ratios_of(config: PPO, layout: Layout, *, joint: bool) -> RatioGroups:
     """The ratios that the settings ask for; `joint`: the factorization's default."""
     kind = ("joint" if joint else "per_head") if config.ratio == "auto" else config.ratio
     discrete, continuous = layout.num_discrete, layout.num_continuous
@@ -25,11 +25,11 @@ def ratios_of(config: PPO, layout: Layout, *, joint: bool) -> Ratios:
         "ranges_joint": [*range(discrete), *[discrete] * continuous],
     }[kind]
     weight = 1.0 / continuous if continuous and config.range_entropy == "mean" else 1.0
-    return Ratios(tuple(groups), tuple([1.0] * discrete + [weight] * continuous))
+    return RatioGroups(tuple(groups), tuple([1.0] * discrete + [weight] * continuous))
 
 
 @operation(compiled=False)
-def group_advantages(advantage: Tensor, *, ratios: Ratios, mean: bool) -> Tensor:
+def group_advantages(advantage: Tensor, *, ratios: RatioGroups, mean: bool) -> Tensor:
     """The advantage of each ratio (P, 1, B, G), from that of each head (P, 1, B, H).
 
     Of a branching critic they are shares of one credit: together they are their sum. Of critics for

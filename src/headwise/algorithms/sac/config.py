@@ -8,10 +8,12 @@ from typing import ClassVar, Literal
 from headwise.added import added
 from headwise.algorithms.base import PerMember, Task, algorithms
 from headwise.algorithms.off_policy import OffPolicyConfig
-from headwise.algorithms.sac.learner import SACLearner
-from headwise.algorithms.sac.temperature import checked_ent_coef
+from headwise.algorithms.sac.learner import SACLearner, begins_at
 from headwise.checks import check_counts
+from headwise.errors import ConfigError
 from headwise.ops import Activation
+
+_LARGEST_ENT_COEF = 1e3
 
 
 @algorithms.register("sac")
@@ -73,7 +75,7 @@ class SAC(OffPolicyConfig):
             self.require(name, 0.0, 1.0)
         if self.target_entropy_end is not None:
             self.require("target_entropy_end", 0.0, 1.0)
-        object.__setattr__(self, "ent_coef", checked_ent_coef(self.ent_coef))
+        object.__setattr__(self, "ent_coef", _checked_ent_coef(self.ent_coef))
         self.require("actor_lr_scale", 0.0, 100.0)
         self.require("max_grad_norm", 0.0, 1e9, open_low=True)
         for name in ("gumbel_start", "gumbel_decay", "gumbel_floor"):
@@ -83,3 +85,22 @@ class SAC(OffPolicyConfig):
     def build(self, task: Task) -> SACLearner:
         """The learner."""
         return SACLearner(self, task)
+
+
+def _checked_ent_coef(ent_coef: float | str) -> float | str:
+    """The weight of entropy that a user gave: "auto" is "auto_1.0", a number is itself."""
+    try:
+        text = "auto_1" if ent_coef == "auto" else ent_coef
+        if isinstance(text, str) and not text.startswith("auto_"):
+            raise ValueError
+        start, is_learned = begins_at(text)
+        if not 0.0 < start <= _LARGEST_ENT_COEF:
+            raise ValueError
+    except ValueError:
+        raise ConfigError(
+            "sac setting 'ent_coef' must be a weight of entropy",
+            got=ent_coef,
+            allowed=f"'auto', 'auto_0.2' to begin at 0.2, or a fixed number; above 0, at most "
+            f"{_LARGEST_ENT_COEF:g}",
+        ) from None
+    return f"auto_{start!r}" if is_learned else start

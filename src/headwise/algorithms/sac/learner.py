@@ -1,14 +1,17 @@
-"""The SAC learner. Read `gradient_step`: it is the paper, in order.
+"""The SAC learner. Read `gradient_step`; `algorithms/__init__.py` says how to read a step.
 
-The factorization says which heads an actor draws and which ones the critics choose, by a softmax of
-options' values. Each of the twins is valued under its own softmax, of which the smaller
-counts, and actions follow the first. So targets are a little higher than those of a discrete
-SAC, whose twins are valued under one policy. With n-step returns the entropies of the steps between
-are left out.
+The factorization says which heads an actor draws; critics choose the others, by a softmax of
+options' values. It is the paper but for two defaults, which learned more in our runs:
+`SAC(entropy_bonus="whole", actor_gradient="straight_through")` has both as the paper has them.
+
+Each of the twins is valued under its own softmax, of which the smaller counts, and actions follow
+the first. So targets are a little higher than those of a discrete SAC, whose twins are valued under
+one policy. With n-step returns the entropies of the steps between are left out.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,22 +19,32 @@ from torch import Tensor
 
 from headwise import ops
 from headwise.algorithms.off_policy import OffPolicyLearner
-from headwise.algorithms.sac.improvement import Counterfactual, Pathwise, StraightThrough
-from headwise.algorithms.sac.sampler import ActionSampler
-from headwise.algorithms.sac.temperature import Temperatures
+from headwise.algorithms.sac.actor import (
+    ActionSampler,
+    Counterfactual,
+    Pathwise,
+    StraightThrough,
+)
 from headwise.factorizations.action_critic import ActionCritic
 from headwise.heads.action_value import Actor
+from headwise.heads.layout import Layout
 from headwise.nets.encoders import with_encoder
-from headwise.ops import Buffer, Queries
-from headwise.population.keys import Stream
-from headwise.population.store import Adam, Store
+from headwise.ops import Buffer, Queries, Scratch
+from headwise.ops.functions import indices
+from headwise.ops.values import LOSS
+from headwise.population.keys import Keys, Stream
+from headwise.population.store import Adam, Free, Store, settings
 
 if TYPE_CHECKING:
     from headwise.algorithms.base import Metrics, Task
     from headwise.algorithms.sac import SAC
 
-_FIRST_OF_CRITICS = 1000
-"""The number of their first layer, which an actor's never reach: nothing begins like another."""
+RUNAWAY = 50.0
+"""A temperature above this drowns any reward: its target entropy cannot be reached."""
+
+_FIRST_LAYER_OF_CRITICS = 1000
+"""Layers begin as random as their numbers say (`Store`). An actor's count from 0 and are far fewer,
+so no layer of a critic begins like one of the actor."""
 
 
 class SACLearner(OffPolicyLearner):
@@ -48,8 +61,7 @@ class SACLearner(OffPolicyLearner):
         self._relaxes = draws_options and not counterfactual
         self._queries: Queries | None = None
         if draws_options and counterfactual:
-            table = layout.table([(0, 0)] * layout.num_heads)
-            self._queries = Queries(table, config.batch_size)
+            self._queries = Queries(layout.bare_table(), config.batch_size)
         self.encoder, self.encoder_target = (
             self.make_encoder(0, shift=config.random_shift) for _ in range(2)
         )
@@ -67,10 +79,12 @@ class SACLearner(OffPolicyLearner):
         of_critics = replace(blueprint, rows=max(blueprint.rows, num_queries))
         self.critic, self.critic_target = kind.twins(of_critics), kind.twins(of_critics)
         """The twin critics, and the target networks that follow them."""
-        parts = with_encoder(self.critic.parts, self.encoder)
-        self.store = Store(keys, parts, _FIRST_OF_CRITICS)
-        parts = with_encoder(self.critic_target.parts, self.encoder_target)
-        self.target_store = Store(keys, parts, _FIRST_OF_CRITICS)
+        self.store, self.target_store = (
+            Store(keys, with_encoder(critic.parts, encoder), _FIRST_LAYER_OF_CRITICS)
+            for critic, encoder in (
+                (self.critic, self.encoder), (self.critic_target, self.encoder_target)
+            )
+        )  # fmt: skip
         learning_rate, max_norm = self.setting("learning_rate"), config.max_grad_norm
         self.optimizers = {"critic": Adam(self.store, learning_rate, max_norm=max_norm)}
         alive = self.optimizers["critic"].alive  # a member diverges in everything at once
@@ -87,7 +101,7 @@ class SACLearner(OffPolicyLearner):
         self._set_spans(task.total_steps)
         self.optimizers["alpha"] = self.temperatures.optimizer
         self.critic_loss = self._scratch("critic loss", 1, 3, copies=2)
-        self.critic_loss.gradient[..., 0] = 1.0
+        self.critic_loss.gradient[..., LOSS] = 1.0  # dL/dL
         self.q_values = self._scratch("q", 1, self.critic.num_values, copies=2, gradient=False)
         self.softness = self._scratch("softness", 1, gradient=False)
         self._allocate(masked=layout.always_masks)
@@ -96,10 +110,9 @@ class SACLearner(OffPolicyLearner):
         """Makes room for batches with or without masks, and records anew."""
         super()._allocate(masked=masked)
         layout, rows, count = self.layout, self.config.batch_size, self.critic.num_values
-        self.target, self._share = (
-            self._scratch(name, rows, count, gradient=False) for name in ("target", "share")
-        )
-        self._share.tensor.fill_(1.0 / rows)
+        self.target = self._scratch("target", rows, count, gradient=False)
+        self._even_weights = self._scratch("even weights", rows, count, gradient=False)
+        self._even_weights.tensor.fill_(1.0 / rows)
 
         def sampler(rows: int, extra: int = 0) -> ActionSampler:
             return ActionSampler(
@@ -108,8 +121,10 @@ class SACLearner(OffPolicyLearner):
             )  # fmt: skip
 
         relaxed = layout.num_discrete * max(layout.sizes) if self._relaxes else 0
-        self._next, self._now = sampler(rows), sampler(rows, relaxed)
-        """Actions of the policy in a batch's next states, and in its states."""
+        self.next_sampler = sampler(rows)
+        """Draws the policy's actions in a batch's next states."""
+        self.sampler = sampler(rows, relaxed)
+        """Draws them in its states."""
         self._act_sampler = sampler(self.num_envs)
         self.improvement = self._improvement()
         self.noise = self._act_sampler.noise
@@ -126,10 +141,10 @@ class SACLearner(OffPolicyLearner):
     def _improvement(self) -> Pathwise:
         """How the actor learns."""
         if isinstance(self.critic, ActionCritic) and self._queries is not None:
-            return Counterfactual(self.critic, self._now, self.layout, self._queries)
+            return Counterfactual(self.critic, self.sampler, self.layout, self._queries)
         if isinstance(self.critic, ActionCritic) and self._relaxes:
-            return StraightThrough(self.critic, self._now, self.layout, self.softness)
-        return Pathwise(self.critic, self._now)
+            return StraightThrough(self.critic, self.sampler, self.layout, self.softness)
+        return Pathwise(self.critic, self.sampler)
 
     # --- acting ---------------------------------------------------------------------------------
 
@@ -163,30 +178,35 @@ class SACLearner(OffPolicyLearner):
 
     def gradient_step(self) -> None:
         """Twin critics on a soft target, then the actor, then the temperatures."""
-        batch, next_actions, actions = self.batch, self._next, self._now
+        batch, sampler, next_sampler = self.batch, self.sampler, self.next_sampler
         alpha = self.temperatures.now(self.updates)
-
         self._draw_shifts()
-        ops.uniform(next_actions.noise, self.seeds, self.updates, Stream.TARGET)
+
+        # y = r + discount (min_n soft_n(s') + bonus(s') - expected bonus). soft_n is Q_n of the
+        # action drawn, or V_n + sum_h alpha_h log E exp A_h over heads that critics choose.
+        ops.uniform(next_sampler.noise, self.seeds, self.updates, Stream.TARGET)
         x = self._seen(self.encoder_target, batch.next_obs, "next")
         seen = x if self.actor is None else self._seen(self.actor_encoder, batch.next_obs, "drawn")
-        soft = next_actions.soft(self.critic_target, seen, x, alpha, batch.next_mask)
-        value = soft.value, next_actions.bonus, self._expected_bonus(alpha)
-        ops.td_target(batch.reward, batch.discount, *value, out=self.target)
+        soft = next_sampler.soft(self.critic_target, seen, x, alpha, batch.next_mask)
+        next_value = soft.value, next_sampler.bonus, self._expected_bonus(alpha)
+        ops.td_target(batch.reward, batch.discount, *next_value, out=self.target)
 
+        # loss = sum_n E[(Q_n(s, a) - y)^2]
         x = self._seen(self.encoder, batch.obs, "x", learns=True)
-        q = self.critic.predict(x, batch.action, batch.mask)
+        q = self.critic.predict(x, batch.action, batch.mask)  # (P, 2, B, G)
         ops.row_mean(q, out=self.q_values)
-        error = q, self.target, self._weigh()
-        ops.value_error(*error, coef=1.0, huber=False, out=self.critic_loss)
-        ops.value_error.backward(*error, coef=1.0, huber=False, out=self.critic_loss)
+        error_inputs = q, self.target, self._row_weights()
+        ops.value_error(*error_inputs, coef=1.0, huber=False, out=self.critic_loss)
+        ops.value_error.backward(*error_inputs, coef=1.0, huber=False, out=self.critic_loss)
         self.critic.backward(x, batch.action, batch.mask)
         if self.encoder is not None:
             self.encoder.backward(x)
+        # The target networks follow in the same step: nothing below reads them.
         self.optimizers["critic"].step(self.target_store, self.config.tau)
 
-        ops.uniform(actions.noise, self.seeds, self.updates, Stream.ACTOR)
-        self._relax()
+        # loss = -E[min_n Q_n(s, a) + bonus(s)] of actions drawn now; see `actor.py`
+        ops.uniform(sampler.noise, self.seeds, self.updates, Stream.ACTOR)
+        self._soften()
         seen, x = self._for_improvement(x)
         soft = self.improvement.gradient(seen, x, batch.mask, alpha)
         if self.actor_encoder is not None and not self._shares:
@@ -194,8 +214,9 @@ class SACLearner(OffPolicyLearner):
         if self.actor is not None:
             self.optimizers["actor"].step()
 
-        mask = self._legal(actions.action, batch.mask)
-        self.temperatures.step(actions.entropies(soft), actions.use(soft), mask)
+        # loss = sum_h log alpha_h (entropy_h - target entropy_h)
+        use, entropies = sampler.use(soft), sampler.weigh_entropies(soft)
+        self.temperatures.step(entropies, use, sampler.allowed(batch.mask))
         ops.advance(self.updates)
 
     def _for_improvement(self, x: Buffer) -> tuple[Buffer, Buffer]:
@@ -220,22 +241,12 @@ class SACLearner(OffPolicyLearner):
         """
         if self.config.entropy_bonus == "whole":
             return None
-        mask = self._legal(self._next.action, self.batch.next_mask)
-        target = self.temperatures.target(mask)
+        target = self.temperatures.target(self.next_sampler.allowed(self.batch.next_mask))
         use = None if self.critic.independent else self._mean_use()
         rows = target.num_rows
         expected = self._scratch("expected", rows, self.critic.num_values, gradient=False)
         ops.entropy_bonus(target, alpha, use, adds_up=not self.critic.independent, out=expected)
         return expected
-
-    def _legal(self, action: Buffer, mask: Buffer | None) -> Buffer | None:
-        """Which options heads had when an action was drawn: entropy has to reach no further."""
-        links = self.layout.links
-        if links is None:
-            return mask
-        legal = self._scratch("legal", action.num_rows, self.layout.total, gradient=False)
-        ops.legal_options(action, mask, links=links, out=legal)
-        return legal
 
     def _mean_use(self) -> Buffer | None:
         use = self._use()
@@ -245,16 +256,16 @@ class SACLearner(OffPolicyLearner):
         ops.row_mean(use, out=mean)
         return mean
 
-    def _weigh(self) -> Buffer:
-        """What each error counts, (P, 1, B, G): a head not in use has nothing to learn."""
+    def _row_weights(self) -> Buffer:
+        """What each error counts, (P, 1, B, G): 1 / B, and nothing where its head is not in use."""
         use = self._use() if self.critic.independent else None
         if use is None:
-            return self._share
+            return self._even_weights
         weights = self._scratch("weights", *self.target.tensor.shape[-2:], gradient=False)
-        ops.multiply(use, self._share, out=weights)
+        ops.multiply(use, self._even_weights, out=weights)
         return weights
 
-    def _relax(self) -> None:
+    def _soften(self) -> None:
         """How soft relaxed options are by now."""
         if self._relaxes:
             start, decay, floor = (
@@ -265,7 +276,7 @@ class SACLearner(OffPolicyLearner):
     def metrics(self) -> Metrics:
         """What the last update reports: (P,) for a member, (P, H) for its heads."""
         metrics = {
-            "train/critic_loss": self.critic_loss.tensor[..., 0].sum((-2, -1)),
+            "train/critic_loss": self.critic_loss.tensor[..., LOSS].sum((-2, -1)),
             "train/q_values": self.q_values.tensor.mean((-3, -2, -1)),
             "train/grad_norm": self.optimizers["critic"].norm.tensor.flatten().clone(),
         }
@@ -275,4 +286,101 @@ class SACLearner(OffPolicyLearner):
         return {
             name: self.layout.heads_in_order(x) if name.startswith("heads/") else x
             for name, x in metrics.items()
+        }
+
+
+def begins_at(ent_coef: float | str) -> tuple[float, bool]:
+    """Where temperatures begin, and whether they are learned from there."""
+    if isinstance(ent_coef, str):
+        return float(ent_coef.removeprefix("auto_")), True
+    return ent_coef, False
+
+
+class Temperatures:
+    """A temperature for discrete heads and one for continuous ones, or one for every head.
+
+    The target entropy of a discrete head is a fraction of the largest there is, the logarithm of
+    how many options may be chosen; that of a continuous head is minus one.
+
+    Args:
+        learning_rate: Of every member, (P, 1, 1, 1).
+        alive: Which members have not diverged, (P, 1, 1, 1).
+    """
+
+    def __init__(
+        self,
+        config: SAC,
+        layout: Layout,
+        keys: Keys,
+        learning_rate: Buffer,
+        alive: Buffer,
+    ) -> None:
+        kinds = [0] * layout.num_discrete + [1] * layout.num_continuous
+        groups = range(layout.num_heads) if config.per_head_temperature else kinds
+        self.groups = tuple(group - min(groups) for group in groups)  # only Ranges: 0, not 1
+        """The number of each head's temperature, from 0."""
+        start, self._is_learned = begins_at(config.ent_coef)
+        free = Free(max(self.groups) + 1, math.log(start))
+        self.store = Store(keys, [free])
+        self.optimizer = Adam(self.store, learning_rate, alive=alive)
+        assert free.buffer is not None
+        self.log_alpha = free.buffer
+        """Their logarithms, (P, 1, 1, temperatures)."""
+        self._surplus = free.buffer.gradient_buffer  # what the optimizer reads as their gradient
+        self._scratch = Scratch(keys.num_members, layout.device)
+        heads = layout.num_heads
+        self.alpha = self._scratch("alpha", 1, heads, gradient=False)
+        """The temperature of each head, (P, 1, 1, H)."""
+        self.entropy = self._scratch("entropy", 1, heads, gradient=False)
+        """The mean of each head's entropy, (P, 1, 1, H)."""
+        self.aim = self._scratch("aim", 1, heads, gradient=False)
+        """What that should be, (P, 1, 1, H)."""
+        self._table = layout.table(layout.side_by_side() + [(0, 0)] * layout.num_continuous)
+        fraction = config.member_values("target_entropy", keys)
+        self._start = settings(keys, fraction, "target_entropy")  # stays
+        self._fraction = settings(keys, fraction, "target_entropy")  # goes from there to `_end`
+        self._end: Buffer | None = None
+        if config.target_entropy_end is not None:
+            end = config.member_values("target_entropy_end", keys)
+            self._end = settings(keys, end, "target_entropy_end")
+        self.span = 0.0
+        """Updates over which the target entropy becomes what it is in the end."""
+
+    def now(self, clock: Buffer) -> Buffer:
+        """The temperatures of all heads, (P, 1, 1, H); the target moves by the clock of updates."""
+        ops.temperatures(self.log_alpha, groups=self.groups, out=self.alpha)
+        if self._end is not None:
+            ops.linear(clock, self._start, self._end, span=self.span, out=self._fraction)
+        return self.alpha
+
+    def target(self, mask: Buffer | None) -> Buffer:
+        """The entropy that each head should have, (P, 1, 1 or B, H), given what may be chosen."""
+        rows = 1 if mask is None else mask.num_rows
+        target = self._scratch("target", rows, len(self.groups), gradient=False)
+        ops.target_entropy(self._fraction, mask, table=self._table, out=target)
+        return target
+
+    def step(self, entropy: Buffer, use: Buffer | None, mask: Buffer | None) -> None:
+        """Raises temperatures where entropy (P, 1, B, H) is below target, lowers them elsewhere.
+
+        loss = log alpha (mean entropy - mean target), whose gradient by log alpha is the surplus of
+        entropy itself. A head has as much less to reach as it is less likely to be in use,
+        (P, 1, B, H). Fixed temperatures stay.
+        """
+        out = [self._surplus, self.entropy, self.aim]
+        ops.entropy_surplus(entropy, self.target(mask), use, groups=self.groups, out=out)
+        if self._is_learned:
+            self.optimizer.step()
+
+    def metrics(self) -> Metrics:
+        """Temperatures by now, and entropies at the last update."""
+        logs, surplus = (x.tensor.flatten(1) for x in (self.log_alpha, self._surplus))
+        alpha = logs.exp().index_select(-1, indices(self.groups, logs))
+        return {
+            "train/ent_coef_loss": (logs * surplus).sum(-1),
+            "train/ent_coef": alpha.mean(-1),
+            "heads/alpha": alpha,
+            "heads/entropy": self.entropy.tensor.flatten(1).clone(),
+            "heads/target_entropy": self.aim.tensor.flatten(1).clone(),
+            "warn/temperature": (alpha > RUNAWAY).any(-1).float(),
         }
