@@ -26,7 +26,8 @@ def chosen(best, coins, options, epsilon=1.0, mask=None):
 
 def test_the_schedule_by_hand():
     start, end = torch.tensor([0.9, 0.5]), torch.tensor([0.1, 0.5])
-    one, clock = EpsilonGreedy(LAYOUT, Keys((0, 1)), 2, start, end, 100.0), Buffer(2, 1, 2)
+    one, clock = EpsilonGreedy(LAYOUT, Keys((0, 1)), 2, start, end), Buffer(2, 1, 2)
+    one.span = 100.0
     for ticks, expected in ((0, 0.9), (25, 0.7), (100, 0.1), (1025, 0.1)):
         clock.longs.fill_(ticks)
         assert one.epsilon(clock).tolist() == pytest.approx([expected, 0.5])
