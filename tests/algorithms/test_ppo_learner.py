@@ -119,7 +119,7 @@ def test_a_value_that_has_moved_too_far_is_held_where_that_costs_more(factorizat
     part["value"].tensor.copy_(now.tensor - 2.0)
     part["target"].tensor.copy_(now.tensor + above)
     part["valid"].tensor.fill_(1.0)
-    learner._value_error(now, part, learner._share(part))
+    learner._value_error(now, part, learner._row_weights(part))
     found = learner.value_loss.tensor[..., 0].item()
     assert found == pytest.approx(loss * now.width, rel=1e-4)
 

@@ -45,13 +45,13 @@ class OldPPO(PPOLearner):
         super()._measure_heads()
         self._counts_all = False
 
-    def _policy_loss(self, part: Rows, advantage: Buffer, share: Buffer, *coefs: Buffer) -> None:
+    def _policy_loss(self, part: Rows, advantage: Buffer, weights: Buffer, *coefs: Buffer) -> None:
         if self._counts_all:
-            fill(share, 1.0 / part.num_rows)
-        super()._policy_loss(part, advantage, share, *coefs)
+            fill(weights, 1.0 / part.num_rows)
+        super()._policy_loss(part, advantage, weights, *coefs)
 
     def _report(self, part: Rows) -> None:
-        fill(self._share(part), 1.0 / part.num_rows)
+        fill(self._row_weights(part), 1.0 / part.num_rows)
         super()._report(part)
 
     def begin(self) -> None:

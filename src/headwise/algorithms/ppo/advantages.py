@@ -71,9 +71,11 @@ class Estimator:
         config, critic = self.config, self.branching
         for start in range(0, rows.num_rows, chunk):
             self._evaluate(rows.part(start, min(chunk, rows.num_rows - start)))
+        # A = sum_k (gamma lambda)^k delta_(t+k), with delta = r + gamma V(s') - V(s)
         names = ("reward", "value", "next_value", "terminated", "truncated")
         trace, rest = [rows[name] for name in names], (self.gamma, self.gae_lambda)
         ops.gae(*trace, None, *rest, num_envs=self.num_envs, out=rows["plain"])
+        # What the critic learns: V + A, the lambda-return, or r + gamma times the next value
         if critic is not None and config.critic_target == "one_step":
             self.one_step(rows, rows["next_value"])
         elif critic is not None and config.critic_target == "one_step_q":
@@ -82,6 +84,8 @@ class Estimator:
             self.one_step(rows, rows["next_q"])
         else:
             ops.add(rows["value"], rows["plain"], out=rows["target"])
+        # What the policy learns: A for every head, or with weights w_h of the heads, which sum to
+        # one, A_h = sum_k (gamma lambda)^k w_h delta_(t+k), or w_h A
         if critic is None:
             ops.copy(rows["plain"], out=rows["credit"])
         else:
@@ -96,10 +100,10 @@ class Estimator:
             else:
                 ops.multiply(rows["weight"], rows["plain"], out=rows["credit"])
         if config.normalize_advantage == "rollout":
-            share = self._scratch("share", rows.num_rows)
-            ops.row_shares(rows["valid"], out=share)
+            row_weights = self._scratch("row weights", rows.num_rows)
+            ops.row_shares(rows["valid"], out=row_weights)
             for x in (rows["plain"], rows["credit"]):
-                ops.standardize(x, share, out=x)
+                ops.standardize(x, row_weights, out=x)
         if rows["credit"].width == 1:
             ops.copy(rows["credit"], out=rows["advantage"])
         else:
@@ -108,7 +112,7 @@ class Estimator:
             )
 
     def one_step(self, rows: Rows, next_value: Buffer) -> None:
-        """Targets: the reward and the next value, without it where the task has ended."""
+        """Writes target = r + gamma (1 - terminated) next value."""
         discount = self._scratch("discount", rows.num_rows)
         ops.discount_of(rows["terminated"], self.gamma, out=discount)
         ops.td_target(rows["reward"], discount, next_value, None, None, out=rows["target"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +18,16 @@ if TYPE_CHECKING:
     from headwise.algorithms.ppo import PPO
 
 
+class Drawn(NamedTuple):
+    """What the policy draws, (P, 1, E, H) each."""
+
+    raw: Buffer
+    unit: Buffer
+    log_prob: Buffer
+
+
 class Rows:
-    """Rows by name, (P, 1, N, ...) each: a rollout, or a minibatch of it.
+    """Rows by name, (P, 1, R, ...) each: a rollout, or a minibatch of it; `Widths` has the names.
 
     Args:
         widths: Columns by name.
@@ -115,6 +123,14 @@ class Sight:
 class Widths:
     """Columns of everything that a rollout has, by name.
 
+    Of the action: `raw` is as it was drawn, before a tanh; `unit` has numbers in [-1, 1]; `option`
+    has the critic's bins for numbers; `in_use` says which heads' conditions hold. Of the policy
+    that acted: `log_prob` of each head, `probs` of each option of the critic, and in `old` all
+    parameters of its distribution, for the divergence. From these come `plain`, the advantage by
+    GAE; `importance`, how much each head matters; `weight`, its share of the credit by that;
+    `credit`, the advantage of each head; and `advantage`, that of each ratio, which the policy
+    learns from.
+
     Args:
         features: Inputs of the networks.
         options: Options of all heads of a branching critic; 0 for a plain one.
@@ -161,5 +177,5 @@ class Widths:
         past = ("obs", "mask", "raw", "unit", "valid", "option", "probs", "in_use", "target")
         self.past = {name: learned[name] for name in past if name in learned}
         more = ("reward", "terminated", "next_obs", "next_mask", "next_value")
-        self.past |= {name: once[name] for name in more if name in once} | {"share": 1}
+        self.past |= {name: once[name] for name in more if name in once} | {"row_weights": 1}
         """What a minibatch of past rows has."""

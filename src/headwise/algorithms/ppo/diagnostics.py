@@ -14,11 +14,11 @@ from headwise.ops import Buffer, RatioGroups, Scratch, operation
 @operation(compiled=False)
 def explained_variance(value: Tensor, target: Tensor, valid: Tensor) -> Tensor:
     """The share of the target's variance that values explain, over rows that count."""
-    share = valid / (valid.sum(-2, keepdim=True) * value.shape[-1]).clamp_min(1.0)
+    weights = valid / (valid.sum(-2, keepdim=True) * value.shape[-1]).clamp_min(1.0)
 
     def variance(x: Tensor) -> Tensor:
-        mean = (x * share).sum((-2, -1), keepdim=True)
-        return ((x - mean).square() * share).sum((-2, -1), keepdim=True)
+        mean = (x * weights).sum((-2, -1), keepdim=True)
+        return ((x - mean).square() * weights).sum((-2, -1), keepdim=True)
 
     return 1.0 - variance(target - value) / variance(target).clamp_min(1e-12)
 

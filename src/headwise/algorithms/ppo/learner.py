@@ -1,4 +1,4 @@
-"""The PPO learner. Read `gradient_step`: it is the paper, in order, forward and then backward."""
+"""The PPO learner. Read `gradient_step`; `algorithms/__init__.py` says how to read a step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwise.algorithms.base import RolloutPlan
 from headwise.algorithms.inspect import inspector_named
 from headwise.algorithms.learner import Learner
 from headwise.algorithms.ppo.advantages import Estimator
-from headwise.algorithms.ppo.buffers import Rows, Sight, Widths
+from headwise.algorithms.ppo.buffers import Drawn, Rows, Sight, Widths
 from headwise.algorithms.ppo.diagnostics import HeadGradients, explained_variance
 from headwise.algorithms.ppo.offline import OfflineRows
 from headwise.algorithms.ppo.ratios import ratios_of
@@ -21,6 +21,7 @@ from headwise.errors import ConfigError
 from headwise.factorizations.critics import BranchingCritic
 from headwise.nets.encoders import with_encoder
 from headwise.ops import Buffer, Evaluation, Recorded
+from headwise.ops.policy_loss import DIVERGENCE, ENTROPY, LOSS, SURROGATE
 from headwise.ops.threads import member_threads
 from headwise.population.keys import Stream
 from headwise.population.rows import rows_per_chunk
@@ -42,7 +43,7 @@ class PPOLearner(Learner):
         self.length = config.n_steps
         self.plan = RolloutPlan(self.length)
         self.num_rows = self.length * self.num_envs
-        """Rows of a rollout (N)."""
+        """Rows of a rollout (R)."""
         self.batch_size = min(config.batch_size, self.num_rows)
         self._chunk = rows_per_chunk(self.num_rows, task.device)
         encoder = self.make_encoder(0)
@@ -79,10 +80,13 @@ class PPOLearner(Learner):
             self.store, self.setting("learning_rate"), max_norm=config.max_grad_norm
         )
         self.optimizers = {"": self.optimizer}
-        self.clip, self.ent_coef = self.setting("clip_range"), self.setting("ent_coef")
+        self.clip = self.setting("clip_range")
+        self.ent_coef = self.setting("ent_coef")
         self.kl_coef = settings(keys, config.kl_coef, "kl_coef")
-        self._zero = settings(keys, 0.0, "zero")
+        self._zero = settings(keys, 0.0, "zero")  # a coefficient that leaves the surrogate alone
         self.ratios = ratios_of(config, self.layout, joint=kind.joint_ratio)
+        """Which heads share a probability ratio. By default each head's is clipped by itself, where
+        Stable-Baselines3 clips that of the whole action (`ratio="joint"`, the default of `ar`)."""
         importance = config.importance
         self.estimator = Estimator(
             config, self.layout, self.actor, self.critic, self.sight,
@@ -95,9 +99,11 @@ class PPOLearner(Learner):
         self.noise = self._scratch("act", self.num_envs, self.actor.table.num_uniforms)
         self.loss, self.value_loss = self._scratch("loss", 1, 4), self._scratch("value loss", 1, 3)
         for x in (self.loss, self.value_loss):
-            x.gradient[..., 0] = 1.0
+            x.gradient[..., LOSS] = 1.0  # dL/dL; the other columns are reported only
         self.losses = self._scratch("losses", 1, 7)
+        """Both, summed over the minibatches of the last epoch."""
         self.moved = self._scratch("moved", 1, 3 + 3 * self.layout.num_heads)
+        """How far the policy moved (`ops.movement`), likewise."""
         self.explained = self._scratch("explained", 1)
         own = self.store.parameters.columns(0, sum(part.size for part in self.actor.parts))
         self.head_gradients = HeadGradients(own.gradient_buffer, self.ratios)
@@ -105,7 +111,7 @@ class PPOLearner(Learner):
 
     def _allocate(self, *, masked: bool) -> None:
         """Makes room for rollouts with or without masks, and records anew."""
-        device, self.masked = self.layout.device, masked
+        self.masked, device = masked, self.layout.device
         options = 0 if self.branching is None else self.branching.table.total
         self._widths = widths = Widths(
             self.config, self.layout, self.obs_size, self.critic, options, self.ratios,
@@ -117,7 +123,7 @@ class PPOLearner(Learner):
 
         now = made(self.num_envs, widths.seen | widths.action)
         self.obs, self.mask = now["obs"], now.get("mask")
-        self._drawn_now = [now[name] for name in ("raw", "unit", "log_prob")]
+        self._last_drawn = Drawn(now["raw"], now["unit"], now["log_prob"])
         self.extra = {name: widths.action[name] for name in ("raw", "log_prob")}
         self.rollout = made(self.num_rows, widths.rollout)
         self.batch = made(self.batch_size, widths.learned)
@@ -134,27 +140,27 @@ class PPOLearner(Learner):
         self.estimator.span = max(self.config.anneal_share * num_updates, 1.0)
 
     def _record(self) -> None:
-        device = self.layout.device
-        self._record_acting(self._drawn_now[1])
-        bodies, records = (self.begin, self.run_epoch, self.finish), self.offline is None
-        recorded = [Recorded(body, device, records=records) for body in bodies]
-        self._begin, self._epoch, self._finish = recorded
+        self._record_acting(self._last_drawn.unit)
+        self._begin, self._epoch, self._last_epoch = (
+            Recorded(body, self.layout.device, records=self.offline is None)  # past rows grow
+            for body in (self.begin, self.run_epoch, self.run_last_epoch)
+        )
 
     # --- acting ---------------------------------------------------------------------------------
 
     def _draw(self) -> None:
         x = self.sight.policy(self.obs)
-        self.actor.sample(x, self.noise, self.mask, self._drawn_now)
+        self.actor.sample(x, self.noise, self.mask, self._last_drawn)
 
     def _greedy(self) -> None:
-        self.actor.mode(self.sight.policy(self.obs), self.mask, self._drawn_now[:2])
+        x = self.sight.policy(self.obs)
+        self.actor.mode(x, self.mask, [self._last_drawn.raw, self._last_drawn.unit])
 
     def _chosen(self, *, greedy: bool) -> Tensor:
-        return self.layout.from_learner(self._drawn_now[1].tensor[:, 0])
+        return self.layout.from_learner(self._last_drawn.unit.tensor[:, 0])
 
     def _kept(self) -> dict[str, Buffer]:
-        raw, _, log_prob = self._drawn_now
-        return {"raw": raw, "log_prob": log_prob}
+        return {"raw": self._last_drawn.raw, "log_prob": self._last_drawn.log_prob}
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -166,8 +172,8 @@ class PPOLearner(Learner):
             draws = self.keys.at(int(self.updates.longs.max()) - 1)
             self.offline.add(self.rollout, draws, self.config.n_epochs)
         threads = member_threads()
-        self._epoch(self.config.n_epochs - 1, threads)
-        self._finish(1, threads)
+        self._epoch(times=self.config.n_epochs - 1, threads=threads)
+        self._last_epoch(times=1, threads=threads)
         return self.metrics
 
     def load(self, batch: RolloutBatch) -> None:
@@ -195,16 +201,16 @@ class PPOLearner(Learner):
         ops.shuffle(self._shuffle_keys, order=self._order, cursor=self._cursor)
         self._measure_heads()
         for x in (self.moved, self.losses, self._cursor):
-            ops.fill(x, 0.0)
+            ops.fill(x, 0.0)  # the cursor too: `_measure_heads` took a minibatch
         ops.advance(self.updates)
 
     def run_epoch(self) -> None:
-        """One pass over the rollout."""
+        """One pass over the rollout in shuffled minibatches."""
         for start in range(0, self.num_rows, self.batch_size):
             self.gradient_step(self._minibatch(min(self.batch_size, self.num_rows - start)))
 
-    def finish(self) -> None:
-        """The last pass, of which means over its minibatches are reported."""
+    def run_last_epoch(self) -> None:
+        """`run_epoch`, and adds up what is reported of its minibatches."""
         for start in range(0, self.num_rows, self.batch_size):
             part = self._minibatch(min(self.batch_size, self.num_rows - start))
             self.gradient_step(part)
@@ -219,51 +225,54 @@ class PPOLearner(Learner):
     def gradient_step(self, batch: Rows) -> None:
         """A step of policy and critic on a minibatch."""
         obs, actions, evaluation = batch["obs"], batch.actions(), self._evaluation(batch)
-        share = self._share(batch)
+        row_weights = self._row_weights(batch)
 
+        # loss = vf_coef E[(V(s) - target)^2], with Q(s, a) for V(s) where the critic branches
         if self.offline is not None:
             self._learn_from_the_past(self.offline, batch.num_rows)
         else:
             if self.branching is not None and self.config.center_advantage == "batch":
-                self.estimator.probs(batch)
-            seen = self.sight.critic(obs, learns=True)
-            values = self.critic.predict(seen, actions)
-            self._value_error(values, batch, share)
-            self.critic.backward(seen, actions)
-            self.sight.critic_backward(seen)
+                self.estimator.probs(batch)  # writes the `probs` that `actions` has
+            critic_sees = self.sight.critic(obs, learns=True)
+            predicted = self.critic.predict(critic_sees, actions)  # (P, 1, B, 1 or H)
+            self._value_error(predicted, batch, row_weights)
+            self.critic.backward(critic_sees, actions)
+            self.sight.critic_backward(critic_sees)
 
-        x = seen if self.sight.shares else self.sight.policy(obs, learns=True)
-        self.actor.evaluate(x, actions, evaluation)
+        # loss = -sum_g E[min(r_g A_g, clip(r_g, 1 - c, 1 + c) A_g)] - ent_coef E[sum_h entropy_h]
+        #        + kl_coef E[KL], with r_g = pi(a_g | s) / pi_old(a_g | s) of each group of heads
+        x = critic_sees if self.sight.shares else self.sight.policy(obs, learns=True)
+        self.actor.evaluate(x, actions, evaluation)  # log-probabilities and entropies
         if self.config.normalize_advantage == "batch":
-            ops.standardize(batch["advantage"], share, out=batch["advantage"])
-        self._policy_loss(batch, batch["advantage"], share, self.ent_coef, self.kl_coef)
+            ops.standardize(batch["advantage"], row_weights, out=batch["advantage"])
+        self._policy_loss(batch, batch["advantage"], row_weights, self.ent_coef, self.kl_coef)
         self.actor.backward(x, actions, evaluation)
         self.sight.policy_backward(x)
 
-        if self.config.kl_coef:
-            divergence, target = self.loss.columns(3), self.config.kl_target
+        if self.config.kl_coef:  # at every minibatch, as the paper's package does
+            divergence, target = self.loss.columns(DIVERGENCE), self.config.kl_target
             ops.adapt_coefficient(divergence, self.kl_coef, target=target, out=self.kl_coef)
-        self.optimizer.step()
+        self.optimizer.step()  # on the gradients of both, clipped together
 
     def _policy_loss(
-        self, batch: Rows, advantage: Buffer, share: Buffer, ent_coef: Buffer, kl_coef: Buffer
+        self, batch: Rows, advantage: Buffer, weights: Buffer, ent_coef: Buffer, kl_coef: Buffer
     ) -> None:
         """The clipped loss, and its gradient by log-probabilities, entropies and divergences."""
         new = self._evaluation(batch)
-        given = (new.log_prob, new.entropy, new.kl, batch["log_prob"], advantage, share,
-                 self.clip, ent_coef, kl_coef)  # fmt: skip
-        ops.policy_loss(*given, ratios=self.ratios, out=self.loss)
-        ops.policy_loss.backward(*given, ratios=self.ratios, out=self.loss)
+        loss_inputs = (new.log_prob, new.entropy, new.kl, batch["log_prob"], advantage, weights,
+                       self.clip, ent_coef, kl_coef)  # fmt: skip
+        ops.policy_loss(*loss_inputs, ratios=self.ratios, out=self.loss)
+        ops.policy_loss.backward(*loss_inputs, ratios=self.ratios, out=self.loss)
 
-    def _value_error(self, values: Buffer, batch: Rows, share: Buffer) -> None:
-        """The loss of the critic's values, and its gradient by them."""
+    def _value_error(self, predicted: Buffer, batch: Rows, row_weights: Buffer) -> None:
+        """The loss of what the critic predicted, and its gradient by that."""
         target, coef, clip = batch["target"], self.config.vf_coef, self.config.clip_range_vf
         if clip is None:
-            given = values, target, share
-            ops.value_error(*given, coef=coef, huber=False, out=self.value_loss)
-            ops.value_error.backward(*given, coef=coef, huber=False, out=self.value_loss)
+            error_inputs = predicted, target, row_weights
+            ops.value_error(*error_inputs, coef=coef, huber=False, out=self.value_loss)
+            ops.value_error.backward(*error_inputs, coef=coef, huber=False, out=self.value_loss)
         else:
-            held = values, target, batch["value"], share
+            held = predicted, target, batch["value"], row_weights
             ops.clipped_value_error(*held, coef=coef, clip=clip, out=self.value_loss)
             ops.clipped_value_error.backward(*held, coef=coef, clip=clip, out=self.value_loss)
 
@@ -274,10 +283,10 @@ class PPOLearner(Learner):
         self.estimator.next_values(past)
         self.estimator.one_step(past, past["next_value"])
         self.estimator.probs(past)  # of the current policy, whatever the policy was that acted
-        ops.row_shares(past["valid"], out=past["share"])
+        ops.row_shares(past["valid"], out=past["row_weights"])
         seen = self.sight.critic(past["obs"], learns=True)
-        values = self.critic.predict(seen, past.actions())
-        self._value_error(values, past, past["share"])
+        predicted = self.critic.predict(seen, past.actions())
+        self._value_error(predicted, past, past["row_weights"])
         self.critic.backward(seen, past.actions())
         self.sight.critic_backward(seen)
 
@@ -290,11 +299,11 @@ class PPOLearner(Learner):
             )  # fmt: skip
         return self._evaluations[count]
 
-    def _share(self, part: Rows) -> Buffer:
-        """What each row counts in means over the rows where a transition took place."""
-        share = self._scratch("share", part.num_rows)
-        ops.row_shares(part["valid"], out=share)
-        return share
+    def _row_weights(self, part: Rows) -> Buffer:
+        """1 / valid rows, (P, 1, B, 1); 0 where an environment was only reset."""
+        row_weights = self._scratch("row weights", part.num_rows)
+        ops.row_shares(part["valid"], out=row_weights)
+        return row_weights
 
     @torch.no_grad()
     def head_shares(self, obs: Tensor) -> Tensor | None:
@@ -314,27 +323,33 @@ class PPOLearner(Learner):
     # --- what is reported -----------------------------------------------------------------------
 
     def _report(self, part: Rows) -> None:
-        evaluation, share = self._evaluation(part), self._scratch("share", part.num_rows)
-        given = evaluation.log_prob, evaluation.entropy, part["log_prob"], share, self.clip
-        ops.movement(*given, self.moved, ratios=self.ratios, out=self.moved)
-        for x, columns in ((self.loss, (0, 4)), (self.value_loss, (4, 3))):
-            ops.add(self.losses.columns(*columns), x, out=self.losses.columns(*columns))
+        """Adds what the step on a minibatch has left behind to what is reported."""
+        new, row_weights = self._evaluation(part), self._scratch("row weights", part.num_rows)
+        ops.movement(
+            new.log_prob, new.entropy, part["log_prob"], row_weights, self.clip, self.moved,
+            ratios=self.ratios, out=self.moved,
+        )  # fmt: skip
+        for sums, x in zip(self.losses.split([4, 3]), (self.loss, self.value_loss), strict=True):
+            ops.add(sums, x, out=sums)
 
     def _measure_heads(self) -> None:
-        """Each head's share of the policy gradient, over the first minibatch."""
+        """Each head's share of the policy gradient, over the first minibatch: a report only.
+
+        It overwrites gradients, which the first step overwrites again.
+        """
         part = self._minibatch(self.batch_size)
-        share = self._share(part)
+        row_weights = self._row_weights(part)
         plain = part.get("plain")
         if self.config.normalize_advantage == "batch":
             for x in (part["advantage"], plain):
                 if x is not None:
-                    ops.standardize(x, share, out=x)
+                    ops.standardize(x, row_weights, out=x)
 
         x = self.sight.policy(part["obs"])
 
         def backward(advantage: Buffer) -> None:
             self.actor.evaluate(x, part.actions(), self._evaluation(part))
-            self._policy_loss(part, advantage, share, self._zero, self._zero)
+            self._policy_loss(part, advantage, row_weights, self._zero, self._zero)
             self.actor.backward(x, part.actions(), self._evaluation(part))
 
         self.head_gradients.measure(backward, part["advantage"], plain)
@@ -342,12 +357,13 @@ class PPOLearner(Learner):
     def metrics(self) -> Metrics:
         """What the last update reports: (P,) for a member, (P, H) for its heads."""
         steps = -(-self.num_rows // self.batch_size)
-        moved, losses = self.moved.tensor.flatten(1) / steps, self.losses.tensor.flatten(1) / steps
+        moved = self.moved.tensor.flatten(1) / steps
+        policy, value = (x.tensor.flatten(1) / steps for x in self.losses.split([4, 3]))
         names = "train/approx_kl", "train/clip_fraction", "train/joint_ratio"
         metrics = dict(zip(names, moved[:, :3].unbind(-1), strict=True)) | {
-            "train/policy_gradient_loss": -losses[:, 1],
-            "train/entropy_loss": -losses[:, 2],
-            "train/value_loss": losses[:, 4] / (self.config.vf_coef or 1.0),
+            "train/policy_gradient_loss": -policy[:, SURROGATE],
+            "train/entropy_loss": -policy[:, ENTROPY],
+            "train/value_loss": value[:, LOSS] / (self.config.vf_coef or 1.0),
             "train/explained_variance": self.explained.tensor.flatten().clone(),
             "train/grad_norm": self.optimizer.norm.tensor.flatten().clone(),
         }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ratios_of(config: PPO, layout: Layout, *, joint: bool) -> RatioGroups:
-    """The ratios that the settings ask for; `joint`: the factorization's default."""
+    """The ratios that the settings ask for; `joint`: whether the factorization's default is one."""
     kind = ("joint" if joint else "per_head") if config.ratio == "auto" else config.ratio
     discrete, continuous = layout.num_discrete, layout.num_continuous
     groups = {
