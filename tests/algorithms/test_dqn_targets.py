@@ -55,15 +55,15 @@ def targets(learner, batch):
 @pytest.mark.parametrize(("name", "dueling"), CELLS)
 def test_the_best_of_the_target_network(name, dueling):
     learner, batch = learner_and_batch(name, dueling=dueling)
-    best = table(learner, learner.value_target, batch.next_obs).amax(-1)
+    best = table(learner, learner.q_target, batch.next_obs).amax(-1)
     torch.testing.assert_close(targets(learner, batch), batch.reward + batch.discount * best)
 
 
 @pytest.mark.parametrize(("name", "dueling"), CELLS)
 def test_double_q_judges_what_the_online_network_chooses(name, dueling):
     learner, batch = learner_and_batch(name, dueling=dueling, double_q=True)
-    best = table(learner, learner.value, batch.next_obs).argmax(-1, keepdim=True)
-    judged = table(learner, learner.value_target, batch.next_obs)
+    best = table(learner, learner.q_net, batch.next_obs).argmax(-1, keepdim=True)
+    judged = table(learner, learner.q_target, batch.next_obs)
     following = judged.gather(-1, best).squeeze(-1)
     assert (following < judged.amax(-1) - 1e-3).any()  # they do not always agree
     torch.testing.assert_close(targets(learner, batch), batch.reward + batch.discount * following)
@@ -72,7 +72,7 @@ def test_double_q_judges_what_the_online_network_chooses(name, dueling):
 @pytest.mark.parametrize(("name", "dueling"), [c for c in CELLS if c[0] in ("vdn", "joint")])
 def test_soft_values_and_the_log_policy_of_munchausen(name, dueling):
     learner, batch = learner_and_batch(name, dueling=dueling, **MUNCHAUSEN)
-    now, later = (table(learner, learner.value_target, x) for x in (batch.obs, batch.next_obs))
+    now, later = (table(learner, learner.q_target, x) for x in (batch.obs, batch.next_obs))
     soft = TEMPERATURE * (later / TEMPERATURE).logsumexp(-1)
     taken = (batch.action * torch.tensor([3.0, 1.0])).sum(-1, keepdim=True).long()
     added = TEMPERATURE * (now / TEMPERATURE).log_softmax(-1).gather(-1, taken).squeeze(-1)
@@ -87,7 +87,7 @@ def test_heads_with_values_of_their_own_have_targets_of_their_own(name):
     learner, batch = learner_and_batch(name, double_q=True)
     online, slow = (
         values_of(learner, value, batch.next_obs, all_actions(SPEC))
-        for value in (learner.value, learner.value_target)
+        for value in (learner.q_net, learner.q_target)
     )
     learner.update(batch)
     for head, n in enumerate((2, 3)):
@@ -106,7 +106,7 @@ def test_munchausen_counts_heads_in_use_only(name, dueling):
     learner, batch = learner_and_batch(name, IDLE, dueling=dueling, **settings)
     batch = batch._replace(reward=torch.zeros(2, ROWS), discount=torch.zeros(2, ROWS))
     # By kind, then by `a`.
-    values = values_of(learner, learner.value_target, batch.obs, all_actions(IDLE))
+    values = values_of(learner, learner.q_target, batch.obs, all_actions(IDLE))
     first, second = values[..., :5, :].amax(-2), values[..., 5, :]
     log_policy = (torch.stack([first, second], -1) / TEMPERATURE).log_softmax(-1)[..., 0, 1]
     found = []
@@ -126,7 +126,7 @@ def test_joint_munchausen_is_of_the_actions_that_there_are():
     """Six of ten joint actions are others: the idle ones are one and the same."""
     learner, batch = learner_and_batch("joint", IDLE, **MUNCHAUSEN | {"munchausen_floor": -100.0})
     batch = batch._replace(reward=torch.zeros(2, ROWS), discount=torch.zeros(2, ROWS))
-    values = values_of(learner, learner.value_target, batch.obs, all_actions(IDLE)[:6]).squeeze(-1)
+    values = values_of(learner, learner.q_target, batch.obs, all_actions(IDLE)[:6]).squeeze(-1)
     log_policy = (values / TEMPERATURE).log_softmax(-1)[..., 5]
     learner.update(batch._replace(action=torch.tensor([1.0, 3.0]).expand(2, ROWS, 2)))
     torch.testing.assert_close(learner.target.tensor[:, 0, :, 0], WEIGHT * TEMPERATURE * log_policy)
@@ -142,9 +142,9 @@ def test_losses_of_heads_are_added_up_or_averaged_as_the_factorization_says(name
     """Two heads with errors of one: a loss of 1 if they are averaged, and 2 if added up."""
     learner, batch = learner_and_batch(name)
     learner.update(batch)
-    error = learner.value.predict(learner.batch.obs, learner.batch.action, None)
+    error = learner.q_net.predict(learner.batch.obs, learner.batch.action, None)
     learner.target.tensor.copy_(error.tensor - 1.0)
-    weight = learner._weigh().tensor
+    weight = learner._row_weights().tensor
     assert weight.expand_as(error.tensor).sum((1, 2, 3)).tolist() == pytest.approx([total] * 2)
 
 
@@ -156,7 +156,7 @@ def test_a_learner_of_its_own_does_not_learn_more_where_another_is_idle(uses):
     action = batch.action.clone()
     action[..., 0] = (torch.arange(ROWS) >= uses).float()  # so many rows use `a`
     learner.update(batch._replace(action=action))
-    weight = learner._weigh().tensor[:, 0]
+    weight = learner._row_weights().tensor[:, 0]
     torch.testing.assert_close(weight[..., 0], torch.full((2, ROWS), 1.0 / ROWS))
     expected = (torch.arange(ROWS) < uses).float() / uses
     torch.testing.assert_close(weight[..., 1], expected.expand(2, ROWS))
@@ -168,7 +168,9 @@ def test_heads_of_one_network_have_one_mean_over_all_that_is_in_use():
     action[..., 0] = (torch.arange(ROWS) >= 3).float()
     learner.update(batch._replace(action=action))
     used = torch.stack([torch.ones(ROWS), (torch.arange(ROWS) < 3).float()], -1)
-    torch.testing.assert_close(learner._weigh().tensor[:, 0], (used / 10.0).expand(2, ROWS, 2))
+    torch.testing.assert_close(
+        learner._row_weights().tensor[:, 0], (used / 10.0).expand(2, ROWS, 2)
+    )
 
 
 @pytest.mark.parametrize("name", ["vdn", "shared", "independent", "joint"])
@@ -177,7 +179,7 @@ def test_what_is_reported_by_hand(name, loss):
     learner, batch = learner_and_batch(name, DISCRETE, loss=loss)
     with torch.no_grad():
         rows = learner.layout.to_learner(batch.action)
-        predicted = learner.value.predict(as_buffer(batch.obs), as_buffer(rows), None)
+        predicted = learner.q_net.predict(as_buffer(batch.obs), as_buffer(rows), None)
         predicted = predicted.tensor[:, 0].clone()
     found = learner.update(batch)()
     error = predicted - learner.target.tensor[:, 0]
@@ -193,10 +195,10 @@ def test_what_is_reported_by_hand(name, loss):
 def test_plain_values_are_the_outputs_of_the_network():
     learner, batch = learner_and_batch("vdn", dueling=False)
     obs, action = as_buffer(batch.obs), as_buffer(batch.action)
-    outputs = learner.value.net.forward([obs]).tensor[:, 0].clone()  # of head a, then of head b
+    outputs = learner.q_net.net.forward([obs]).tensor[:, 0].clone()  # of head a, then of head b
     columns = batch.action.long() + torch.tensor([0, 2])
     sums = outputs.gather(-1, columns).sum(-1, keepdim=True)
-    torch.testing.assert_close(learner.value.predict(obs, action, None).tensor[:, 0], sums)
+    torch.testing.assert_close(learner.q_net.predict(obs, action, None).tensor[:, 0], sums)
 
 
 def test_the_target_network_follows_a_part_of_the_way():

@@ -134,7 +134,7 @@ class Blocks:
             critic = self._critic(found.below("critic"), self.learner.critic)
             return self._policy(old, self.learner.actor) + critic
         top = "target" if section == "target" else next(iter(old)).split(".")[0]
-        value = self.learner.critic if self.cell.algorithm == "sac" else self.learner.value
+        value = self.learner.critic if self.cell.algorithm == "sac" else self.learner.q_net
         inner = next(iter(old)).startswith(f"{top}.inner.")
         return self._value(found.below(f"{top}.inner" if inner else top), value)
 

@@ -66,15 +66,15 @@ class OldDQN(DQNLearner):
     """Errors of heads that are learners of their own count as a mean over all heads' rows together;
     reports count heads that are not in use."""
 
-    def _weigh(self) -> Buffer:
-        weights = super()._weigh()
+    def _row_weights(self) -> Buffer:
+        weights = super()._row_weights()
         use = self._use()
-        if use is not None and self.value.num_values == self.layout.num_heads:
+        if use is not None and self.q_net.num_values == self.layout.num_heads:
             shares_in_use(use, scale=self._scale, by_head=False, out=weights)
         return weights
 
     def metrics(self) -> dict[str, Tensor]:
-        q = self.value.room("q", self.config.batch_size).tensor
+        q = self.q_net.room("q", self.config.batch_size).tensor
         error = (q - self.target.tensor).abs()
         sizes = {"train/td_error": error, "train/q_values": q}
         return super().metrics() | {n: x.flatten(1).mean(-1) for n, x in sizes.items()}

@@ -23,7 +23,7 @@ def value_of(learner, obs, action):
     """Q of one action in one state, (P,)."""
     states, actions = Buffer(len(SEEDS), 1, obs.shape[-1]), Buffer(len(SEEDS))
     states.tensor[:, 0], actions.tensor[:, 0] = obs, learner.layout.to_learner(action)
-    return learner.value.predict(states, actions, None).tensor.flatten().clone()
+    return learner.q_net.predict(states, actions, None).tensor.flatten().clone()
 
 
 def test_joint_dqn_finds_the_exact_values():

@@ -119,7 +119,7 @@ def values(loop, obs):
     if isinstance(learner, PPOLearner):
         found = learner.critic.value(states)
     elif isinstance(learner, DQNLearner):
-        found = learner.value.greedy_value(states, None)
+        found = learner.q_net.greedy_value(states, None)
     else:
         cold = Buffer(len(SEEDS), 1, learner.layout.num_heads)
         cold.tensor.fill_(1e-3)

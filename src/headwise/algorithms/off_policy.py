@@ -178,7 +178,7 @@ class OffPolicyLearner(Learner):
             ops.uniform(self._shift, self.seeds, self.updates, Stream.SHIFT)
 
     def _use(self) -> Buffer | None:
-        """Which heads the actions taken use, (P, 1, B, H); None: all of them."""
+        """Which heads the actions taken use, (P, 1, B, H): their condition holds; None: all."""
         if self._conditions is None:
             return None
         use = self._scratch("use", self.plan.batch_size, self.layout.num_heads, gradient=False)

@@ -56,9 +56,11 @@ class ValueCritic:
 
 
 class BranchingCritic:
-    """Q(s, a) = V(s) + sum of A_h(s, a_h), each with mean zero under the policy.
+    """Q(s, a) = V(s) + sum of A_h(s, a_h), each with mean zero under the policy: for PPO.
 
-    A continuous head is cut into equally wide bins; its advantage is constant on each.
+    So V is the value of the policy. `BranchingValue`, which DQN and SAC learn, has the same network
+    and centers by the maximum. A continuous head is cut into equally wide bins here; its advantage
+    is constant on each.
 
     Args:
         num_bins: Bins of each continuous head.

@@ -25,6 +25,9 @@ Room: TypeAlias = Callable[[str, int], Buffer]
 class HeadValues:
     """What values over discrete heads share: the columns of an action, and where values go.
 
+    A `Scratch` gives the same buffer for the same name and shape: so `backward` finds by name what
+    `predict` has written, and `use` need not be called again.
+
     Args:
         copies: Networks of the same kind that see the same, such as twins (N).
         num_values: Values of an action (G).
@@ -50,7 +53,7 @@ class HeadValues:
             blueprint.features,
             *([self.num_continuous] if self.num_continuous else []),
         ]
-        """Widths of what networks see."""
+        """Columns of each input of networks: of states, and of real numbers if there are any."""
         self.parts: list[Part] = []
         self._scratch = blueprint.scratch()
         self.room: Room = room or self._make_room
@@ -69,7 +72,7 @@ class HeadValues:
         return action.columns(0, self.num_discrete)
 
     def use(self, action: Buffer) -> Buffer | None:
-        """Which heads actions use, (P, 1 or N, B, H); None: all of them."""
+        """Which heads actions use, (P, 1 or N, B, H): those whose condition holds; None: all."""
         use = self.use_room(action)
         if use is not None and self._conditions is not None:
             ops.in_use(action, table=self._conditions, out=use)
@@ -157,7 +160,7 @@ class OptionValues(HeadValues):
             ops.greedy(y, mask, table=self.table, out=self.best(y.num_rows))
         elif self.center == "mean":
             ops.even_chances(y, mask, table=self.table, out=self._even(y.num_rows))
-        self.use(action)
+        self.use(action)  # writes what `_centered_at` reads
         ops.advantages(y, *self._centered_at(action), table=self.table, out=chosen)
         return chosen
 
@@ -209,9 +212,12 @@ class OptionValues(HeadValues):
 
 
 class BranchingValue(OptionValues):
-    """Q = V + A_1 + ... + A_H, or V + A_h for each head: a dueling network for all heads, or each.
+    """Q = V + A_1 + ... + A_H, or V + A_h for each head: for DQN and SAC.
 
-    A subclass may combine V and advantages otherwise. See `OptionValues` for the arguments.
+    Each A_h is zero for the head's best option, so V is the greedy value. `BranchingCritic`, which
+    PPO learns, has the same network and centers under the policy. There is one dueling network for
+    all heads, or one for each. A subclass may combine V and advantages otherwise. See
+    `OptionValues` for the arguments.
     """
 
     def __init__(
@@ -237,7 +243,7 @@ class BranchingValue(OptionValues):
 
     def predict(self, x: Buffer, action: Buffer, mask: Buffer | None) -> Buffer:
         """V and the centered advantages of the options taken, combined, (P, N, B, G)."""
-        value, y, features = self.net.forward(self.inputs(x, action))
+        value, y, features = self.net.forward(self.inputs(x, action))  # V, A before centering
         q = self.room("q", x.num_rows)
         self.combine(value, self.chosen(y, action, mask), features, action, out=q)
         return q
@@ -304,7 +310,7 @@ class BranchingValue(OptionValues):
     def soft(
         self, x: Buffer, action: Buffer, alpha: Buffer, uniform: Buffer | None, mask: Buffer | None
     ) -> Soft:
-        """V plus what options are expected to bring, in closed form, with their entropies."""
+        """V + sum_h alpha_h log sum_k exp(A_h(k) / alpha_h), with the entropies of the softmax."""
         value, y, _ = self.net.forward(self.inputs(x, action))
         soft = self.soft_room(x.num_rows)
         given = value, y, self.options(alpha), mask, None

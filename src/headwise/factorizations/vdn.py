@@ -1,4 +1,12 @@
-"""Value decomposition: Q = V + sum of the heads' advantages (BDQ for DQN, VDN-PPO for PPO)."""
+"""Value decomposition: Q(s, a) = V(s) + sum_h A_h(s, a_h). With PPO the paper calls it VDN-PPO.
+
+DQN and SAC center A_h by its maximum: then V is the greedy value, max_a Q(s, a), of which targets
+are made. PPO centers A_h under the policy: then V is the value of that policy, which GAE needs.
+
+The paper calls the values of DQN and SAC BDQ. The branching dueling networks of Tavakoli et al.
+(2018) learn each V + A_h by itself, as `shared` does. The VDN of Sunehag et al. (2018) has no V,
+Q = sum_h Q_h: that is `plain_value`, which DQN learns with `dueling=False`.
+"""
 
 from __future__ import annotations
 
@@ -50,19 +58,19 @@ class VDN(Factorization):
         return BranchingCritic(blueprint, self.critic_bins)
 
     def value(self, blueprint: Blueprint) -> DiscreteValue:
-        """V and advantages that add up."""
-        return BranchingValue(blueprint, center=self.center)
+        """V and advantages that add up, centered by their maximum."""
+        return BranchingValue(blueprint, adds_up=True, center=self.center)
 
     def plain_value(self, blueprint: Blueprint) -> DiscreteValue:
-        """Plain values of options that add up."""
+        """Plain values of options that add up: the VDN of Sunehag et al."""
         need_max(self.center, "a plain value")
-        return PlainValue(blueprint)
+        return PlainValue(blueprint, adds_up=True)
 
     def twins(self, blueprint: Blueprint) -> SoftValue:
         """SAC-BDQ's critics: options are a softmax of their advantages."""
         need_options(blueprint, self.name)
         need_max(self.center, "SAC")
-        return BranchingValue(blueprint, copies=2)
+        return BranchingValue(blueprint, adds_up=True, copies=2)
 
     def actor(self, blueprint: Blueprint) -> Actor:
         """A policy over the continuous heads."""

@@ -29,12 +29,12 @@ class Dueling:
         self._advantage = blueprint.network([width], [Layer(outputs)], copies=copies)
         self.parts: list[Part] = [self._trunk, self._value, self._advantage]
         self.out = self._trunk.out
-        """What both are made of, (P, C, rows, 2 * width)."""
+        """What both are made of, (P, N, rows, 2 * width)."""
 
     def forward(
         self, x: Sequence[Buffer], copies: Sequence[int] = ()
     ) -> tuple[Buffer, Buffer, Buffer]:
-        """V (P, C, B, 1), advantages (P, C, B, outputs), and what they are made of.
+        """V (P, N, B, 1), advantages (P, N, B, outputs), and what they are made of.
 
         Only the copies named are worked out; all if none is.
         """

@@ -164,7 +164,7 @@ class Queries:
         heads = len(table.discrete)
         turns = max(1, int(rows / heads * min(1.0, most * heads / table.total)))
         self.rows: list[int] = []
-        """The state of each query (N)."""
+        """The state of each query (Q)."""
         self.heads: list[int] = []
         self.options: list[int] = []
         for turn in range(turns * heads):
@@ -182,12 +182,12 @@ class Queries:
 
     @property
     def count(self) -> int:
-        """How many there are (N)."""
+        """How many there are (Q)."""
         return len(self.rows)
 
     @cached_property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Rows, heads, options and columns, (N,) each."""
+        """Rows, heads, options and columns, (Q,) each."""
         every = self.rows, self.heads, self.options, self.columns
         rows, heads, options, columns = (torch.tensor(x, device=self.table.device) for x in every)
         return rows, heads, options, columns
@@ -195,7 +195,7 @@ class Queries:
 
 @operation()
 def ask(x: Tensor, *, queries: Queries, substitute: bool) -> Tensor:
-    """Rows (P, 1, B, W) once for each query, (P, 1, N, W).
+    """Rows (P, 1, B, W) once for each query, (P, 1, Q, W).
 
     Args:
         x: Of each state.

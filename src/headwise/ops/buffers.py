@@ -104,7 +104,7 @@ class Trace(metaclass=_OfThread):
 
 
 class _Memory:
-    """What a buffer and all views of it share: tensors (P, C, R, W)."""
+    """What a buffer and all views of it share: tensors (P, N, R, W)."""
 
     __slots__ = ("gradient", "tensor")
 
@@ -114,7 +114,7 @@ class _Memory:
 
 
 class Buffer:
-    """Float32 numbers of every member, (P, C, R, W): copies, rows and columns.
+    """Float32 numbers of every member, (P, N, R, W): copies, rows and columns.
 
     Copies are networks that a member has several of, such as heads or twins; what has one copy
     serves all copies of whoever reads it. On the CPU compiled operations, torch and NumPy see the
@@ -122,7 +122,7 @@ class Buffer:
     takes some, lie in the bits.
 
     Args:
-        copies: Copies (C).
+        copies: Copies (N).
         gradient: Whether there is room for a gradient: `backward` of an operation writes it where
             there is.
         padded: Whether rows begin at whole groups of sixteen, as those of a network's layers do.
@@ -173,7 +173,7 @@ class Buffer:
 
     @property
     def tensor(self) -> Tensor:
-        """The numbers, (P, C, R, W)."""
+        """The numbers, (P, N, R, W)."""
         if Trace.now is None:
             return self._tensors()[0]
         tensor = Trace.now.read(self._memory)
@@ -191,7 +191,7 @@ class Buffer:
 
     @property
     def gradient(self) -> Tensor:
-        """Their gradient, (P, C, R, W)."""
+        """Their gradient, (P, N, R, W)."""
         gradient = self._tensors()[1]
         assert gradient is not None, "a buffer without room for a gradient"
         return gradient
@@ -213,7 +213,7 @@ class Buffer:
 
     @property
     def num_copies(self) -> int:
-        """Copies (C)."""
+        """Copies (N)."""
         return self._tensors()[0].shape[1]
 
     @property
@@ -233,12 +233,12 @@ class Buffer:
 
     @property
     def ints(self) -> Tensor:
-        """The bits as whole numbers, int32 (P, C, R, W)."""
+        """The bits as whole numbers, int32 (P, N, R, W)."""
         return self.tensor.view(torch.int32)
 
     @property
     def longs(self) -> Tensor:
-        """The bits of each two columns as a whole number, int64 (P, C, R, W / 2)."""
+        """The bits of each two columns as a whole number, int64 (P, N, R, W / 2)."""
         return self.tensor.view(torch.int64)
 
     def _tensors(self) -> tuple[Tensor, Tensor | None]:

@@ -49,7 +49,7 @@ class Network:
 
     Args:
         rows: The most rows of a call.
-        copies: Copies (C).
+        copies: Copies (N).
         sees: Runs of columns that each copy sees of each leaf; None: all of them.
         shows_hidden: Whether somebody reads what comes out of hidden layers.
     """
@@ -89,7 +89,7 @@ class Network:
                 for layer in layers
             ]  # fmt: skip
         self.out = self.outputs[-1]
-        """What came out, (P, C, rows, outputs); its gradient is where `backward` begins."""
+        """What came out, (P, N, rows, outputs); its gradient is where `backward` begins."""
         self._seen: list[Buffer] = []
         self._graphs: dict[tuple[int, ...], Any] = {}
         self._visible: Tensor | None = None
@@ -117,7 +117,7 @@ class Network:
             self._core.place(parameters.core)
 
     def weights(self, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Weights (P, C, inputs, width) and biases (P, C, 1, width), views of (P, 1, 1, size)."""
+        """Weights (P, N, inputs, width) and biases (P, N, 1, width), views of (P, 1, 1, size)."""
         copies = flat.reshape(-1, self.copies, self.copy_size)
         result, at = [], 0
         for inputs, layer in zip(self.inputs, self.layers, strict=True):
@@ -254,7 +254,7 @@ def definition(
 
 
 def _some(x: Tensor, copies: tuple[int, ...]) -> Tensor:
-    """The copies named of (P, C, ...); all of them if none is."""
+    """The copies named of (P, N, ...); all of them if none is."""
     return x.index_select(1, indices(copies, x)) if copies else x
 
 

@@ -1,6 +1,6 @@
 """What an operation is: its definition in plain torch, and a compiled way to the same numbers.
 
-The definition is a function of tensors (P, C, B, W). It is what the operation means, the oracle of
+The definition is a function of tensors (P, N, B, W). It is what the operation means, the oracle of
 its tests, and what a GPU and uncommon shapes run; its backward is autograd's. On the CPU the
 compiled module has one function forward and one back, whose bodies see one member.
 """

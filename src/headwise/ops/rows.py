@@ -19,7 +19,7 @@ def gather(
     """The next rows of each source, in a member's own order, from its cursor on, which moves.
 
     Args:
-        sources: (P, 1, N, W) each.
+        sources: (P, 1, R, W) each.
         order: Which row comes when, whole numbers (P, 1, 1, any).
         cursor: How many were taken, a whole number (P, 1, 1, 1).
         out: (P, 1, B, W) each.
@@ -92,11 +92,11 @@ def advance(clock: Buffer, steps: int = 1) -> None:
 
 
 def shuffle(numbers: Buffer, *, order: Buffer, cursor: Buffer) -> None:
-    """A permutation of N rows for each epoch, by the order of uniform numbers.
+    """A permutation of R rows for each epoch, by the order of uniform numbers.
 
     Args:
-        numbers: The numbers, (P, 1, epochs, N).
-        order: The permutations one after another, whole numbers (P, 1, 1, epochs * N).
+        numbers: The numbers, (P, 1, epochs, R).
+        order: The permutations one after another, whole numbers (P, 1, 1, epochs * R).
         cursor: Is set to the start of them, (P, 1, 1, 1).
     """
     if numbers.is_compiled:

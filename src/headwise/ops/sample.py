@@ -23,7 +23,7 @@ def sample(
     """Raw actions drawn, the same in unit form, and their log-probabilities, (P, 1, B, H) each.
 
     Args:
-        y: The networks' outputs, (P, C, B, W).
+        y: The networks' outputs, (P, N, B, W).
         free: Free standard deviations where they are parameters, (P, 1, 1, C).
         uniform: Uniform numbers (P, 1, B, U): those of discrete heads, then of continuous ones.
         mask: Which options may be chosen, zeros and ones (P, 1, B, total); all if it is left out.
@@ -80,7 +80,7 @@ def evaluate(
     """Log-probabilities and entropies of given raw actions (`Evaluation`).
 
     Args:
-        y: The networks' outputs, (P, C, B, W).
+        y: The networks' outputs, (P, N, B, W).
         free: Free standard deviations where they are parameters, (P, 1, 1, C).
         raw: The actions, (P, 1, B, H).
         mask: Which options might be chosen, (P, 1, B, total).

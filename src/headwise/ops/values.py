@@ -227,7 +227,7 @@ def actor_loss(value: Tensor, bonus: Tensor | None, weight: Tensor | None) -> Te
 
 @operation()
 def row_mean(x: Tensor) -> Tensor:
-    """The mean over rows, (P, C, 1, W)."""
+    """The mean over rows, (P, N, 1, W)."""
     return x.mean(-2, keepdim=True)
 
 

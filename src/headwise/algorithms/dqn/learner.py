@@ -1,4 +1,4 @@
-"""The DQN learner. Read `gradient_step`: it is the paper, in order, forward and then backward.
+"""The DQN learner. Read `gradient_step`; `algorithms/__init__.py` says how to read a step.
 
 With max-centered advantages the value of the greedy action is V for every factorization that shares
 it, so factorizations differ only in what is regressed on the target.
@@ -19,6 +19,7 @@ from headwise.factorizations.base import Factorization, factorizations, offers
 from headwise.heads.action_value import ClosedFormValue
 from headwise.nets.encoders import with_encoder
 from headwise.ops import Buffer
+from headwise.ops.values import LOSS
 from headwise.population.store import Adam, Store
 
 if TYPE_CHECKING:
@@ -57,10 +58,10 @@ class DQNLearner(OffPolicyLearner):
             branch_width=config.branch_width,
         )  # fmt: skip
         make = kind.value if config.dueling else kind.plain_value
-        self.value, self.value_target = make(blueprint), make(blueprint)
-        """What learns, and the target network that follows it."""
-        self.store = Store(keys, with_encoder(self.value.parts, self.encoder))
-        self.target_store = Store(keys, with_encoder(self.value_target.parts, self.encoder_target))
+        self.q_net, self.q_target = make(blueprint), make(blueprint)
+        """The network that learns, and the target network that follows it: Q(s, a) of any kind."""
+        self.store = Store(keys, with_encoder(self.q_net.parts, self.encoder))
+        self.target_store = Store(keys, with_encoder(self.q_target.parts, self.encoder_target))
         self.optimizer = Adam(
             self.store, self.setting("learning_rate"), max_norm=config.max_grad_norm
         )
@@ -72,16 +73,16 @@ class DQNLearner(OffPolicyLearner):
         self.alpha = self._scratch("alpha", 1, self.layout.num_heads)
         self.alpha.tensor.fill_(config.temperature)
         self.loss = self._scratch("loss", 1, 3)
-        self.loss.gradient[..., 0] = 1.0
+        self.loss.gradient[..., LOSS] = 1.0  # dL/dL; the other columns are reported only
         self._allocate(masked=False)
 
     def _allocate(self, *, masked: bool) -> None:
         """Makes room for batches with or without masks, and records anew."""
         super()._allocate(masked=masked)
         layout, rows = self.layout, self.config.batch_size
-        self.target = self._scratch("target", rows, self.value.num_values)
-        self._weights = self._scratch("weights", rows, self.value.num_values, gradient=False)
-        self._weights.tensor.fill_(self._scale / (rows * self.value.num_values))
+        self.target = self._scratch("target", rows, self.q_net.num_values)
+        self._even_weights = self._scratch("weights", rows, self.q_net.num_values, gradient=False)
+        self._even_weights.tensor.fill_(self._scale / (rows * self.q_net.num_values))
         self._next = self._scratch("next action", rows, layout.num_heads, gradient=False)
         self._best = self._scratch("best", self.num_envs, layout.num_heads, gradient=False)
         self._heads_mask = None
@@ -99,8 +100,13 @@ class DQNLearner(OffPolicyLearner):
 
     @property
     def _scale(self) -> float:
-        """What a mean of errors is multiplied with: losses of independent heads add up."""
-        return float(self.value.num_values) if self.value.independent else 1.0
+        """What a mean over rows and columns of errors is multiplied with.
+
+        Each error counts scale / (B G). That is 1 / B where there is one value for all heads (vdn),
+        1 / (B H) where heads share a network (shared), and 1 / B where each is a learner of its own
+        (independent): then their losses add up, as if each were trained alone.
+        """
+        return float(self.q_net.num_values) if self.q_net.independent else 1.0
 
     # --- acting ---------------------------------------------------------------------------------
 
@@ -111,7 +117,7 @@ class DQNLearner(OffPolicyLearner):
 
     def _greedy(self) -> None:
         x = self._seen(self.encoder, self.obs, "act")
-        self.value.greedy(x, self._best, self.mask)
+        self.q_net.greedy(x, self._best, self.mask)
 
     def _chosen(self, *, greedy: bool) -> Tensor:
         if greedy:
@@ -129,38 +135,41 @@ class DQNLearner(OffPolicyLearner):
         """Targets by the target network, their error, and a step of Adam."""
         batch, huber = self.batch, self.config.loss == "huber"
         self._draw_shifts()
+
+        # y = r + discount Q_target(s', argmax_a Q(s', a)), or the soft value at a temperature
         reward, next_value = self._reward_and_next_value()
         ops.td_target(reward, batch.discount, next_value, None, None, out=self.target)
 
+        # loss = E[huber(Q(s, a) - y)], or of the square
         x = self._seen(self.encoder, batch.obs, "x", learns=True)
-        q = self.value.predict(x, batch.action, batch.mask)
-        error = q, self.target, self._weigh()
-        ops.value_error(*error, coef=1.0, huber=huber, out=self.loss)
-        ops.value_error.backward(*error, coef=1.0, huber=huber, out=self.loss)
-        self.value.backward(x, batch.action, batch.mask)
+        q = self.q_net.predict(x, batch.action, batch.mask)  # (P, 1, B, G)
+        error_inputs = q, self.target, self._row_weights()
+        ops.value_error(*error_inputs, coef=1.0, huber=huber, out=self.loss)
+        ops.value_error.backward(*error_inputs, coef=1.0, huber=huber, out=self.loss)
+        self.q_net.backward(x, batch.action, batch.mask)
         if self.encoder is not None:
             self.encoder.backward(x)
-        self.optimizer.step(self.target_store, self.config.tau)
+        self.optimizer.step(self.target_store, self.config.tau)  # target += tau (online - target)
         if self.counts_updates:
             ops.advance(self.updates)
 
     def _reward_and_next_value(self) -> tuple[Buffer, Buffer]:
         """Rewards (P, 1, B, 1 or G) and values of the next states: together the target."""
         config, batch = self.config, self.batch
-        mask, target = batch.next_mask, self.value_target
+        mask, target = batch.next_mask, self.q_target
         x = self._seen(self.encoder_target, batch.next_obs, "next")
         if config.temperature:
             soft = cast("ClosedFormValue", target).soft(x, self._next, self.alpha, None, mask)
             return self._munchausen_reward() if config.munchausen else batch.reward, soft.value
         if config.double_q:
             online = self._seen(self.encoder, batch.next_obs, "online")
-            self.value.greedy(online, self._next, mask)
+            self.q_net.greedy(online, self._next, mask)
             return batch.reward, target.predict(x, self._next, mask)
         return batch.reward, target.greedy_value(x, mask)
 
     def _munchausen_reward(self) -> Buffer:
         """Rewards plus the scaled log-policy of the actions taken."""
-        config, batch, value = self.config, self.batch, cast("ClosedFormValue", self.value_target)
+        config, batch, value = self.config, self.batch, cast("ClosedFormValue", self.q_target)
         x = self._seen(self.encoder_target, batch.obs, "before")
         log_policy = value.log_policy(x, batch.action, self.alpha, batch.mask)
         reward = self._scratch("reward", config.batch_size, value.num_values)
@@ -169,13 +178,13 @@ class DQNLearner(OffPolicyLearner):
         ops.munchausen(*given, **settings, adds_up=value.num_values == 1, out=reward)
         return reward
 
-    def _weigh(self) -> Buffer:
+    def _row_weights(self) -> Buffer:
         """What each error counts, (P, 1, B, G): a mean over the rows where heads are in use."""
         use = self._use()
-        if use is not None and self.value.num_values == self.layout.num_heads:
-            independent = self.value.independent
-            ops.shares_in_use(use, scale=1.0, by_head=independent, out=self._weights)
-        return self._weights
+        if use is not None and self.q_net.num_values == self.layout.num_heads:
+            independent = self.q_net.independent
+            ops.shares_in_use(use, scale=1.0, by_head=independent, out=self._even_weights)
+        return self._even_weights
 
     def metrics(self) -> Metrics:
         """What the last update reports, (P,) each; errors count there as they do in the loss."""

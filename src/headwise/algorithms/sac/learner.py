@@ -182,8 +182,8 @@ class SACLearner(OffPolicyLearner):
         alpha = self.temperatures.now(self.updates)
         self._draw_shifts()
 
-        # y = r + discount (min_n soft_n(s') + bonus(s') - expected bonus). soft_n is Q_n of the
-        # action drawn, or V_n + sum_h alpha_h log E exp A_h over heads that critics choose.
+        # y = r + discount (min_n soft_n(s') + bonus(s') - bonus at the target entropy). soft_n is
+        # Q_n(s', a'), or V_n + sum_h alpha_h log sum_k exp(A_h(k) / alpha_h) where critics choose.
         ops.uniform(next_sampler.noise, self.seeds, self.updates, Stream.TARGET)
         x = self._seen(self.encoder_target, batch.next_obs, "next")
         seen = x if self.actor is None else self._seen(self.actor_encoder, batch.next_obs, "drawn")
