@@ -115,7 +115,8 @@ class FactoredPolicy:
 
     def backward(self, x: Buffer, actions: Actions, out: Evaluation) -> None:
         """From the gradients of the last evaluation to those of the parameters."""
-        y, penalty = self.net.rows(x.num_rows), self.blueprint.mean_penalty
+        y = self.net.rows(x.num_rows)
+        penalty = self.blueprint.mean_penalty
         given = y, self.std, actions.raw, self.legal(actions), actions.old
         ops.evaluate.backward(*given, table=self.table, given=self.depends, out=out)
         if penalty and self.table.continuous:

@@ -176,7 +176,7 @@ class Adam:
 
 
 def load(buffer: Buffer, rows: Tensor) -> None:
-    """Writes what was kept (P, N) into a buffer."""
+    """Writes what was kept (P, S) into a buffer."""
     shape = buffer.tensor.flatten(1).shape
     if rows.shape != shape:
         raise ConfigError(

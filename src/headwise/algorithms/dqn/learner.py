@@ -156,7 +156,8 @@ class DQNLearner(OffPolicyLearner):
     def _reward_and_next_value(self) -> tuple[Buffer, Buffer]:
         """Rewards (P, 1, B, 1 or G) and values of the next states: together the target."""
         config, batch = self.config, self.batch
-        mask, target = batch.next_mask, self.q_target
+        mask = batch.next_mask
+        target = self.q_target
         x = self._seen(self.encoder_target, batch.next_obs, "next")
         if config.temperature:
             soft = cast("ClosedFormValue", target).soft(x, self._next, self.alpha, None, mask)
@@ -168,8 +169,9 @@ class DQNLearner(OffPolicyLearner):
         return batch.reward, target.greedy_value(x, mask)
 
     def _munchausen_reward(self) -> Buffer:
-        """Rewards plus the scaled log-policy of the actions taken."""
-        config, batch, value = self.config, self.batch, cast("ClosedFormValue", self.q_target)
+        """Rewards + weight clip(sum_h temperature log pi(a_h | s), floor, 0), for actions taken."""
+        config, batch = self.config, self.batch
+        value = cast("ClosedFormValue", self.q_target)
         x = self._seen(self.encoder_target, batch.obs, "before")
         log_policy = value.log_policy(x, batch.action, self.alpha, batch.mask)
         reward = self._scratch("reward", config.batch_size, value.num_values)

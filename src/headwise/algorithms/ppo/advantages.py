@@ -73,7 +73,8 @@ class Estimator:
             self._evaluate(rows.part(start, min(chunk, rows.num_rows - start)))
         # A = sum_k (gamma lambda)^k delta_(t+k), with delta = r + gamma V(s') - V(s)
         names = ("reward", "value", "next_value", "terminated", "truncated")
-        trace, rest = [rows[name] for name in names], (self.gamma, self.gae_lambda)
+        trace = [rows[name] for name in names]
+        rest = self.gamma, self.gae_lambda
         ops.gae(*trace, None, *rest, num_envs=self.num_envs, out=rows["plain"])
         # What the critic learns: V + A, the lambda-return, or r + gamma times the next value
         if critic is not None and config.critic_target == "one_step":
@@ -136,7 +137,8 @@ class Estimator:
 
     def _evaluate(self, rows: Rows) -> None:
         """Values, probabilities and importance of each row by itself."""
-        critic, config = self.branching, self.config
+        critic = self.branching  # None: a plain value
+        config = self.config
         self.next_values(rows)
         if config.kl_coef:
             actions = rows.actions()
@@ -161,7 +163,8 @@ class Estimator:
         if "in_use" in rows:
             ops.in_use(rows["option"], table=critic.table, out=rows["in_use"])
         value, scores, _ = critic.net.forward([x])
-        chosen, gradient = critic.chosen(scores, rows.actions()), None
+        chosen = critic.chosen(scores, rows.actions())
+        gradient = None  # all advantages count in full
         if "q" in rows:
             critic.combine(value, chosen, x, out=rows["q"])
         if kind not in ("uniform", "range"):

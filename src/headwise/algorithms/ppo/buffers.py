@@ -123,13 +123,20 @@ class Sight:
 class Widths:
     """Columns of everything that a rollout has, by name.
 
-    Of the action: `raw` is as it was drawn, before a tanh; `unit` has numbers in [-1, 1]; `option`
-    has the critic's bins for numbers; `in_use` says which heads' conditions hold. Of the policy
-    that acted: `log_prob` of each head, `probs` of each option of the critic, and in `old` all
-    parameters of its distribution, for the divergence. From these come `plain`, the advantage by
-    GAE; `importance`, how much each head matters; `weight`, its share of the credit by that;
-    `credit`, the advantage of each head; and `advantage`, that of each ratio, which the policy
-    learns from.
+    - `raw`: actions as they were drawn, before a tanh or a cut at the bounds
+    - `unit`: the same with numbers in [-1, 1]
+    - `option`: the same with the bins of a branching critic for numbers
+    - `in_use`: which heads actions use, those whose condition holds
+    - `log_prob`: of each head, by the policy that acted
+    - `probs`: how likely that policy was to choose each option of a branching critic; the current
+      one where `center_advantage` is "batch"
+    - `old`: the parameters of its distributions, for the divergence
+    - `valid`: ones, and zero where an environment was only reset
+    - `plain`: the advantage by GAE, before credit is shared out
+    - `importance`: how much each head matters
+    - `weight`: each head's share of the credit, by that
+    - `credit`: the advantage of each head
+    - `advantage`: that of each ratio, which the policy learns from
 
     Args:
         features: Inputs of the networks.

@@ -237,8 +237,10 @@ class Counterfactual(Pathwise):
     ) -> None:
         super().__init__(critic, sampler)
         rows, count, scratch = sampler.action.num_rows, queries.count, self._scratch
-        self._queries, self._has_numbers = queries, layout.num_continuous > 0
-        self._expected, self._gain = scratch("expected", rows), scratch("gain", rows)
+        self._queries = queries
+        self._has_numbers = layout.num_continuous > 0
+        self._expected = scratch("expected", rows)
+        self._gain = scratch("gain", rows)
         self._query_obs = scratch("query obs", count, critic.input_widths[0], gradient=False)
         self._query_action = scratch("query action", count, layout.num_heads, gradient=False)
         self._query_q = scratch("query q", count, copies=critic.copies, gradient=False)
@@ -309,7 +311,8 @@ class StraightThrough(Pathwise):
         self, critic: ActionCritic, sampler: ActionSampler, layout: Layout, softness: Buffer
     ) -> None:
         super().__init__(critic, sampler)
-        self._softness, rows = softness, sampler.action.num_rows
+        self._softness = softness
+        rows = sampler.action.num_rows
         self._table = layout.table(layout.side_by_side(), "discrete", conditional=False)
         self._options = self._scratch("options", rows, layout.total)
         self._relaxed = [self._options, sampler.action.columns(0, layout.num_discrete)]

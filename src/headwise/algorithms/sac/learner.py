@@ -149,7 +149,8 @@ class SACLearner(OffPolicyLearner):
     # --- acting ---------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        sampler, alpha = self._act_sampler, self.temperatures.now(self.updates)
+        sampler = self._act_sampler
+        alpha = self.temperatures.now(self.updates)
         seen, x = self._both_see(self.obs, "act")
         sampler.sample(seen, self.mask)
         self.critic.draw(x, sampler.action, alpha, sampler.uniform, self.mask)
