@@ -53,12 +53,9 @@ class Embedding:
         self.heads, self.values = tuple(heads), tuple(values)
         """Whose column it is, and which option it stands for; -1 for a number."""
         self.scales, self.shifts = tuple(scales), tuple(shifts)
-        self.core = core.Embedding(heads, values, scales, shifts, table.core)
-
-    @property
-    def size(self) -> int:
+        self.size = len(heads)
         """Columns (Z)."""
-        return len(self.heads)
+        self.core = core.Embedding(heads, values, scales, shifts, table.core)
 
     @cached_property
     def _owner(self) -> Tensor:

@@ -1,8 +1,8 @@
 """The SAC learner. Read `gradient_step`; `algorithms/__init__.py` says how to read a step.
 
 The factorization says which heads an actor draws; critics choose the others, by a softmax of
-options' values. It is the paper but for two defaults, which learned more in our runs:
-`SAC(entropy_bonus="whole", actor_gradient="straight_through")` has both as the paper has them.
+options' values. Two defaults depart from the paper's method, for reasons that the settings tell:
+`SAC(entropy_bonus="whole", actor_gradient="straight_through")` has both as in the paper.
 
 Each of the twins is valued under its own softmax, of which the smaller counts, and actions follow
 the first. So targets are a little higher than those of a discrete SAC, whose twins are valued under
@@ -43,8 +43,8 @@ RUNAWAY = 50.0
 """A temperature above this drowns any reward: its target entropy cannot be reached."""
 
 _FIRST_LAYER_OF_CRITICS = 1000
-"""Layers begin as random as their numbers say (`Store`). An actor's count from 0 and are far fewer,
-so no layer of a critic begins like one of the actor."""
+"""A layer's number is its address among the random numbers that layers begin with (`Store`). An
+actor's layers count from 0 and are far fewer, so no layer of a critic begins like one of them."""
 
 
 class SACLearner(OffPolicyLearner):
@@ -79,12 +79,10 @@ class SACLearner(OffPolicyLearner):
         of_critics = replace(blueprint, rows=max(blueprint.rows, num_queries))
         self.critic, self.critic_target = kind.twins(of_critics), kind.twins(of_critics)
         """The twin critics, and the target networks that follow them."""
-        self.store, self.target_store = (
-            Store(keys, with_encoder(critic.parts, encoder), _FIRST_LAYER_OF_CRITICS)
-            for critic, encoder in (
-                (self.critic, self.encoder), (self.critic_target, self.encoder_target)
-            )
-        )  # fmt: skip
+        parts = with_encoder(self.critic.parts, self.encoder)
+        self.store = Store(keys, parts, _FIRST_LAYER_OF_CRITICS)
+        parts = with_encoder(self.critic_target.parts, self.encoder_target)
+        self.target_store = Store(keys, parts, _FIRST_LAYER_OF_CRITICS)
         learning_rate, max_norm = self.setting("learning_rate"), config.max_grad_norm
         self.optimizers = {"critic": Adam(self.store, learning_rate, max_norm=max_norm)}
         alive = self.optimizers["critic"].alive  # a member diverges in everything at once
@@ -151,13 +149,13 @@ class SACLearner(OffPolicyLearner):
     def _draw(self) -> None:
         sampler = self._act_sampler
         alpha = self.temperatures.now(self.updates)
-        seen, x = self._both_see(self.obs, "act")
-        sampler.sample(seen, self.mask)
+        actor_sees, x = self._both_see(self.obs, "act")
+        sampler.sample(actor_sees, self.mask)
         self.critic.draw(x, sampler.action, alpha, sampler.uniform, self.mask)
 
     def _greedy(self) -> None:
-        seen, x = self._both_see(self.obs, "act")
-        self._act_sampler.mode(seen, self.mask)
+        actor_sees, x = self._both_see(self.obs, "act")
+        self._act_sampler.mode(actor_sees, self.mask)
         self.critic.greedy(x, self._act_sampler.action, self.mask)
 
     @property
@@ -167,10 +165,10 @@ class SACLearner(OffPolicyLearner):
 
     def _both_see(self, obs: Buffer, name: str) -> tuple[Buffer, Buffer]:
         """What the actor sees of observations, and critics where they choose anything."""
-        seen = self._seen(self.actor_encoder, obs, name)
+        actor_sees = self._seen(self.actor_encoder, obs, name)
         if self._shares or not self._first:
-            return seen, seen
-        return seen, self._seen(self.encoder, obs, name)
+            return actor_sees, actor_sees
+        return actor_sees, self._seen(self.encoder, obs, name)
 
     def _chosen(self, *, greedy: bool) -> Tensor:
         return self.layout.from_learner(self._act_sampler.action.tensor[:, 0])
@@ -183,12 +181,15 @@ class SACLearner(OffPolicyLearner):
         alpha = self.temperatures.now(self.updates)
         self._draw_shifts()
 
-        # y = r + discount (min_n soft_n(s') + bonus(s') - bonus at the target entropy). soft_n is
-        # Q_n(s', a'), or V_n + sum_h alpha_h log sum_k exp(A_h(k) / alpha_h) where critics choose.
+        # y = r + discount (min_n soft_n(s') + sum_h alpha_h (entropy_h(s') - target entropy_h)).
+        # soft_n is Q_n(s', a') of heads that the actor draws. Over heads that critics choose it is
+        # V_n + sum_h alpha_h log sum_k exp(A_h(k) / alpha_h), which has their entropy in it.
         ops.uniform(next_sampler.noise, self.seeds, self.updates, Stream.TARGET)
         x = self._seen(self.encoder_target, batch.next_obs, "next")
-        seen = x if self.actor is None else self._seen(self.actor_encoder, batch.next_obs, "drawn")
-        soft = next_sampler.soft(self.critic_target, seen, x, alpha, batch.next_mask)
+        actor_sees = (
+            x if self.actor is None else self._seen(self.actor_encoder, batch.next_obs, "drawn")
+        )
+        soft = next_sampler.soft(self.critic_target, actor_sees, x, alpha, batch.next_mask)
         next_value = soft.value, next_sampler.bonus, self._expected_bonus(alpha)
         ops.td_target(batch.reward, batch.discount, *next_value, out=self.target)
 
@@ -205,13 +206,13 @@ class SACLearner(OffPolicyLearner):
         # The target networks follow in the same step: nothing below reads them.
         self.optimizers["critic"].step(self.target_store, self.config.tau)
 
-        # loss = -E[min_n Q_n(s, a) + bonus(s)] of actions drawn now; see `actor.py`
+        # loss = -E[min_n Q_n(s, a) + sum_h alpha_h entropy_h(s)] of actions drawn; see `actor.py`
         ops.uniform(sampler.noise, self.seeds, self.updates, Stream.ACTOR)
         self._soften()
-        seen, x = self._for_improvement(x)
-        soft = self.improvement.gradient(seen, x, batch.mask, alpha)
+        actor_sees, x = self._for_improvement(x)
+        soft = self.improvement.gradient(actor_sees, x, batch.mask, alpha)
         if self.actor_encoder is not None and not self._shares:
-            self.actor_encoder.backward(seen)
+            self.actor_encoder.backward(actor_sees)
         if self.actor is not None:
             self.optimizers["actor"].step()
 
