@@ -328,7 +328,8 @@ class SoftModel(Model):
     def soft_value(self, obs: Tensor, uniform: Tensor, legal: Tensor | None = None) -> Tensor:
         """What states are worth, the entropies of an actor's heads included, (P, B, G)."""
         self.drawn.noise.tensor[:, 0] = uniform
-        soft = self.drawn.soft(self.made, self.see(obs), self.alpha, self.mask(legal))
+        x = self.see(obs)
+        soft = self.drawn.soft(self.made, x, x, self.alpha, self.mask(legal))
         value = soft.value.tensor.amin(1)
         bonus = self.drawn.bonus
         return value.clone() if bonus is None else value + bonus.tensor[:, 0]

@@ -105,7 +105,8 @@ WITH_ACTOR = [pair for pair in SOFT if SoftModel(*pair).actor is not None]
 def improved(model, obs):
     """The gradient (P, S) of an actor's parameters by the soft value, at some draw."""
     model.drawn.noise.tensor[:, 0] = uniforms(model)
-    Pathwise(model.made, model.drawn).gradient(model.see(obs), None, model.alpha)
+    x = model.see(obs)
+    Pathwise(model.made, model.drawn).gradient(x, x, None, model.alpha)
     return model.actor_store.parameters.gradient.flatten(1)
 
 

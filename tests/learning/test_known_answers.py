@@ -128,7 +128,7 @@ def values(loop, obs):
             independent=learner.critic.independent,
         )  # fmt: skip
         drawn.noise.tensor[:, 0] = Keys(SEEDS).uniform(Stream.TARGET, 0, (rows, drawn.noise.width))
-        found = drawn.soft(learner.critic, states, cold, None).value
+        found = drawn.soft(learner.critic, states, states, cold, None).value
         return found.tensor.amin(1).mean(-1)
     return found.tensor[:, 0].mean(-1)
 
