@@ -9,8 +9,8 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "headwise"
 ROOMS = [
-    "errors", "added", "upgrade", "foreign_names", "registry", "checks", "cores", "averages",
-    "csv_cells", "files", "spaces", "envs", "ops", "population", "heads", "nets",
+    "errors", "added", "upgrade", "foreign_names", "described", "registry", "checks", "cores",
+    "averages", "csv_cells", "files", "spaces", "envs", "ops", "population", "heads", "nets",
     "factorizations", "algorithms", "training", "export", "agent", "study",
     "report", "studies", "cli",
 ]  # fmt: skip

@@ -6,9 +6,11 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from types import MappingProxyType
 from typing import Generic, ParamSpec, TypeVar
 
+from headwise.described import described
 from headwise.errors import ConfigError
 from headwise.foreign_names import AT_LEARN, suggestion
 
@@ -74,7 +76,7 @@ class Registry(Generic[T]):
         self._entries: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """A decorator that files the decorated thing under `name`."""
+        """A decorator that files the decorated thing under `name`; `help()` lists its settings."""
 
         def file(entry: T) -> T:
             if name in self._entries and not _again(self._entries[name], entry):
@@ -84,6 +86,8 @@ class Registry(Generic[T]):
                     fix="Choose another name.",
                 )
             self._entries[name] = entry
+            if isinstance(entry, type) and is_dataclass(entry):
+                described(entry)
             return entry
 
         return file

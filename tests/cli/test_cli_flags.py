@@ -155,10 +155,12 @@ def test_a_flag_that_nobody_has_is_refused(capsys):
 def test_the_help_of_train_is_in_groups_and_begins_with_a_command(capsys):
     text = help_of(capsys, "train")
     places = [text.index(f"{name} options") for name in
-              ("run", "environment", "output", "machine", "ppo")]  # fmt: skip
+              ("environment", "run", "output", "machine", "ppo")]  # fmt: skip
     assert places == sorted(places)
     assert text.index("--env CartPole-v1") < places[0]
-    assert text.index("--first-seed") < places[1] < text.index("--view") < places[2]
+    assert text.index("--view") < places[1] < text.index("--first-seed") < places[2]
+    wide = [line for line in text.splitlines() if len(line) > 80 and not line.startswith("Train")]
+    assert wide == []
 
 
 @pytest.mark.parametrize("command", ["train", "eval", "play", "export", "envs", "bench"])
@@ -169,8 +171,8 @@ def test_help_has_no_riddles(command, capsys):
     flowing = " ".join(text.replace("│", " ").split())
     if command in ("train", "eval", "bench"):
         assert (
-            "Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); "
-            "torch's setting if not given." in flowing
+            "Precision of matrix multiplication: float32, tf32 (GPUs) or bf16 (CPUs with "
+            "AVX512-BF16); PyTorch's setting if not given." in flowing
         )
 
 
@@ -213,9 +215,9 @@ def test_whole_numbers_may_be_written_with_an_exponent():
 
 def test_schedules_are_words():
     given = parse(["--learning-rate", "linear_3e-4", "--clip-range", "linear", "--seeds", "2"])
-    assert given.algorithm == hw.PPO(lr="linear_3e-4", clip="linear_0.2")
+    assert given.algorithm == hw.PPO(learning_rate="linear_3e-4", clip_range="linear_0.2")
     both = parse(["--algo", "sac", "--learning-rate", "lin_1e-3", "5e-4", "--seeds", "2"])
-    assert both.algorithm == hw.SAC(lr=("linear_1e-3", 5e-4))
+    assert both.algorithm == hw.SAC(learning_rate=("linear_1e-3", 5e-4))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from cells import (
 from headwise import ConfigError
 from headwise.algorithms import algorithms
 from headwise.algorithms.base import per_member_fields
-from headwise.cli.flags import _helps
+from headwise.described import field_docs
 from headwise.factorizations import factorizations
 from headwise.factorizations.base import Factorization, offers
 
@@ -125,5 +125,5 @@ def test_every_setting_has_a_help(kind):
     """`headwise train --help` shows the string below a field; a dataclass has some text anyway."""
     assert "__doc__" in vars(kind)
     assert not kind.__doc__.startswith(f"{kind.__name__}("), "made by dataclass"
-    helps = _helps(kind)
+    helps = field_docs(kind)
     assert not [f.name for f in dataclasses.fields(kind) if len(helps.get(f.name, "")) < 10]

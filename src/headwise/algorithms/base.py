@@ -227,14 +227,15 @@ class AlgorithmConfig:
     """What a factorization must offer: methods of `Factorization`."""
 
     learning_rate: Scheduled = 5e-4
-    """Learning rate: a number; `linear_3e-4`, which falls from there to 0 over the run; `linear`,
-    which falls from the default; or in Python a function of what remains of the run, 1 to 0."""
+    """Learning rate: a number; `linear_3e-4`, which decays from there to 0 over the run; `linear`,
+    which decays from the default; or in Python a function of the remaining progress, 1 to 0."""
     gamma: PerMember = 0.99
-    """Discount of the next step's value."""
+    """Discount factor."""
     net_arch: tuple[int, ...] = (256, 256)
-    """Widths of the encoders' hidden layers."""
+    """Widths of the networks' hidden layers."""
     bins: int | dict[str, int] | None = None
-    """Bins of a Range head, to treat it as options: one number, or numbers by head."""
+    """Bins that a continuous head (Range) is cut into, which makes it discrete: one number for all
+    such heads, or one by head name."""
 
     def __post_init__(self) -> None:
         for name in scheduled_fields(self):

@@ -30,23 +30,23 @@ from headwise.population.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class OffPolicyConfig(AlgorithmConfig):
-    """What DQN and SAC share: replay, the ratio of updates to steps, and a target that follows."""
+    """Settings that DQN and SAC share: replay memory, gradient steps and target networks."""
 
     buffer_size: int = 100_000
-    """Transitions kept for each member."""
+    """Size of the replay memory: transitions of each seed."""
     batch_size: int = 256
-    """Rows of a gradient step."""
+    """Transitions in a minibatch, for each seed."""
     learning_starts: int = 1000
-    """Transitions before the first gradient step."""
+    """Transitions of each seed that are collected before the first gradient step."""
     updates_per_step: float = 0.25
-    """Gradient steps for each environment step of a member."""
+    """Gradient steps for each environment step of a seed."""
     tau: float = 0.01
-    """How far the target network moves towards the online one at each update."""
+    """Coefficient of the soft (Polyak) update of the target network, at each gradient step."""
     n_step: int = 1
-    """Steps of reward before the next value."""
+    """Steps of n-step returns."""
     random_shift: int = added(0)
-    """Pixels by which images of a batch are moved at random, which keeps an encoder from learning
-    them by heart (DrQ, where it is 4); 0 leaves them alone."""
+    """Pixels by which images of a minibatch are shifted at random, against overfitting of the
+    encoder (DrQ, where it is 4); 0 turns it off."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

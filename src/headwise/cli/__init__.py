@@ -14,14 +14,14 @@ from headwise.errors import HeadwiseError
 from headwise.registry import unknown
 
 COMMANDS = {
-    "train": "Train an agent, or go on with one.",
-    "eval": "Measure a trained agent in new episodes.",
+    "train": "Train an agent, or resume training.",
+    "eval": "Evaluate a trained agent in new episodes.",
     "play": "Watch a trained agent, or record a video of it.",
-    "export": "Write a trained policy as a file that runs without Headwise.",
-    "study": "Run a study: many runs, resumed where they were killed.",
-    "report": "Make figures, tables and one page out of studies.",
+    "export": "Export a trained policy to ONNX or torch.export.",
+    "study": "Run a study: many runs, resumable, on one machine or many.",
+    "report": "Make figures, tables and a web page from studies.",
     "envs": "List the environments: actions, views, reference scores.",
-    "bench": "Measure how fast environments and training are on this machine.",
+    "bench": "Benchmark environments and training on your hardware.",
 }
 """Commands by name, each with a line of help."""
 
@@ -67,12 +67,12 @@ def _overview() -> str:
         [
             "usage: headwise COMMAND [OPTIONS]",
             "",
-            "Reinforcement learning for actions made of several parts.",
+            "Reinforcement learning for actions made of several parts (Dict, Tuple, ...).",
             "",
             *lines,
             "",
-            "To begin: headwise train --env CartPole-v1 --total-timesteps 50000 --out runs/pole",
-            "`headwise COMMAND --help` tells more.",
+            "To begin: headwise train --env CartPole-v1 --total-timesteps 50000",
+            "Options:  headwise COMMAND --help",
             "",
         ]
     )

@@ -21,21 +21,21 @@ from headwise.training.matmul_precision import MatmulPrecision, matmul_precision
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Measure how fast environments and training are on this machine."""
+    """Benchmark environments and training on your hardware: steps per second."""
 
     seconds: float = 1.0
-    """Time for each measurement, at least."""
+    """Minimum time of each measurement."""
     slots: int = 1024
-    """Copies of an environment that is stepped alone."""
+    """Environment copies when an environment is stepped without training."""
     seeds: int = 5
-    """Seeds that are trained at once."""
+    """Seeds to train at once."""
     env: str = "HybridShoot"
     """The environment to train in."""
     device: str = "cpu"
-    """Where learners live: cpu, cuda, or auto, which measures where ppo is faster here."""
+    """Device: cpu, cuda, or auto, which measures where ppo is faster."""
     matmul_precision: MatmulPrecision | None = None
-    """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
-    setting if not given."""
+    """Precision of matrix multiplication: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16);
+    PyTorch's setting if not given."""
 
 
 def main(argv: Sequence[str]) -> int:

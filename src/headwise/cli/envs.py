@@ -23,12 +23,12 @@ from headwise.spaces import ActionSpec
 
 @dataclass(frozen=True)
 class Envs:
-    """List the environments; with a name, tell all about one."""
+    """List the environments; with a name, show the settings and actions of one."""
 
     name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[NAME]")] = None
-    """An environment, for its settings and the heads of every view."""
+    """An environment whose settings and heads to show."""
     probes: bool = False
-    """List the probe environments too, whose right answers are known."""
+    """List the probe environments too: small tasks with known solutions, for tests."""
 
 
 def main(argv: Sequence[str]) -> int:

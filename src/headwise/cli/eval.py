@@ -1,4 +1,4 @@
-"""`headwise eval`: measure a trained agent in new episodes."""
+"""`headwise eval`: evaluate a trained agent in new episodes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from headwise.training.matmul_precision import MatmulPrecision, matmul_precision
 
 @dataclass(frozen=True, kw_only=True)
 class Eval(OfRun):
-    """Measure a trained agent in new episodes: what every seed scores, and all of them together."""
+    """Evaluate a trained agent in new episodes: the score of each seed, and of all together."""
 
     episodes: int = 100
     """Episodes of each seed."""
     max_steps: int | None = None
-    """The longest episode: what it has earned by then counts. Each is played to its end if not
-    given."""
+    """Steps after which an episode is cut off; its return by then counts. No limit if not given."""
     deterministic: bool = True
-    """Take the best action; --no-deterministic draws it from the policy."""
+    """Take the greedy action; --no-deterministic samples from the policy."""
     seed: int = 0
-    """Another number gives other episodes."""
+    """Seed of the episodes."""
     json: bool = False
-    """Print numbers for programs."""
+    """Print JSON."""
     matmul_precision: MatmulPrecision | None = None
-    """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
-    setting if not given."""
+    """Precision of matrix multiplication: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16);
+    PyTorch's setting if not given."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -16,22 +16,21 @@ _MASKS = {"auto": None, "yes": True, "no": False}
 
 @dataclass(frozen=True, kw_only=True)
 class Export(OfRun):
-    """Write a trained policy as a file that runs without Headwise.
+    """Export a trained policy to ONNX or torch.export, to run without Headwise.
 
-    From the environment's observation to its action, in one file: docs/export.md says what goes in
-    and comes out.
+    The file maps the environment's observation to its action: see docs/export.md.
     """
 
     out: Path | None = None
-    """The file: .onnx for ONNX, .pt2 for torch; policy.onnx in the folder of the run if not
+    """The file: .onnx for ONNX, .pt2 for torch.export; policy.onnx in the folder of the run if not
     given."""
     member: Literal["best"] | int = "best"
-    """Whose policy: the best known, or a member by number, where 0 is the first seed."""
+    """Which seed's policy: the best, or by index, where 0 is the first."""
     deterministic: bool = True
-    """Take the best action; with --no-deterministic uniform numbers are one more input, and actions
-    are drawn by them."""
+    """Take the greedy action; with --no-deterministic actions are sampled, from uniform random
+    numbers that are one more input."""
     masks: Literal["auto", "yes", "no"] = "auto"
-    """Whether masks of legal options are one more input; auto: where the environment gives them."""
+    """Whether the action mask is one more input; auto: if the environment gives one."""
 
 
 def main(argv: Sequence[str]) -> int:

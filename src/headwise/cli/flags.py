@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import math
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields, make_dataclass
-from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 
+from headwise.described import field_docs, summary_of
 from headwise.errors import ConfigError
 
 T = TypeVar("T")
@@ -27,7 +24,7 @@ def asked(kind: type[T], argv: Sequence[str], command: str) -> T:
     found = tyro.cli(
         flags,
         prog=f"headwise {command}",
-        description=inspect.getdoc(kind),
+        description=summary_of(kind),
         args=_with_numbers([kind], argv),
         config=_CONFIG,
     )
@@ -129,7 +126,7 @@ def _written_out(flag: str, word: str, kind: type[int] | type[float]) -> str:
 
 def _flags(kind: type[Any]) -> type[Any]:
     """A dataclass of the same fields for tyro, with help in flowing lines and short types."""
-    hints, helps = _hints(kind), _helps(kind)
+    hints, helps = _hints(kind), field_docs(kind)
     parts: list[Any] = []
     for one in fields(kind):
         if _is_a_graph(hints[one.name]):
@@ -142,7 +139,7 @@ def _flags(kind: type[Any]) -> type[Any]:
         default = {} if one.default is MISSING else {"default": one.default}
         parts.append((one.name, Annotated[hints[one.name], told], field(**default)))
     made = make_dataclass(kind.__name__, parts, kw_only=True)
-    made.__doc__ = inspect.getdoc(kind)
+    made.__doc__ = summary_of(kind)
     return made
 
 
@@ -172,21 +169,6 @@ def _marks(hint: Any) -> tuple[Any, ...]:
 
 def _is_for_tyro(mark: object) -> bool:
     return type(mark).__module__.partition(".")[0] == "tyro"
-
-
-def _helps(kind: type[Any]) -> dict[str, str]:
-    """The strings under the fields of a dataclass and of those it inherits from."""
-    found: dict[str, str] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        try:
-            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        except (OSError, TypeError):  # it was not written in a file
-            continue
-        assert isinstance(body, ast.ClassDef)
-        for one, after in pairwise(body.body):
-            if isinstance(one, ast.AnnAssign) and isinstance(after, ast.Expr):
-                found[ast.unparse(one.target)] = " ".join(ast.literal_eval(after.value).split())
-    return found
 
 
 def _metavar(hint: Any) -> str | None:

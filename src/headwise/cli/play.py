@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 class Play(OfRun):
     """Watch a trained agent, or record a video of it.
 
-    Where the critic tells how much each head matters (ppo with vdn or qplex), bars show it.
+    With ppo and vdn or qplex, bars show the importance of each head.
     """
 
     record: Path | None = None
-    """A .mp4 or .gif to write, instead of showing a window."""
+    """A .mp4 or .gif to write instead of opening a window."""
     episodes: int = 3
     """Episodes to play."""
     member: Literal["best"] | int = "best"
-    """Who plays: the best known, or a member by number, where 0 is the first seed."""
+    """Which seed plays: the best, or by index, where 0 is the first."""
     deterministic: bool = True
-    """Take the best action; --no-deterministic draws it from the policy."""
+    """Take the greedy action; --no-deterministic samples from the policy."""
     seed: int = 0
-    """Another number gives other episodes."""
+    """Seed of the episodes."""
     max_frames: int = 3000
-    """The longest video; what comes after is not played."""
+    """Frames after which the video ends."""
 
 
 def main(argv: Sequence[str]) -> int:

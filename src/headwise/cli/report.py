@@ -18,25 +18,26 @@ from headwise.study.load import load_file
 
 @dataclass(frozen=True)
 class ReportCommand:
-    """Make the report of a study, or of several in one: a page, figures, tables, claims ledger."""
+    """Make the report of one or more studies: a web page, figures, tables and a claims ledger."""
 
     folders: tyro.conf.Positional[tuple[Path, ...]]
     """The studies' folders, or their names in ./runs, or files of `headwise study archive`; several
     may hold parts of one study."""
     out: Path | None = None
-    """Where to put it; `report` in the first folder if not given; for NAME.parquet NAME/report."""
+    """Folder of the report; `report` in the first study's folder if not given, or NAME/report for
+    NAME.parquet."""
     times: Path | None = None
-    """The folder or archive of a study whose times count instead of the runs' own, which those of a
-    GPU lack: the study results/studies/costs.py of the repository makes one."""
+    """Folder or archive of a study to take training times from, for runs that lack them (those of a
+    GPU do): results/studies/costs.py of the repository is such a study."""
     means: Path | None = None
-    """A file of mean learning curves, drawn where the runs of a cell have no curves stored:
-    results/paper_mean_curves.csv of the repository."""
+    """File of mean learning curves, drawn where a cell's runs have no stored curves:
+    results/paper_mean_curves.csv of the repository is one."""
     formats: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
-    """Files to draw figures into, beside the page."""
+    """File formats of figures, beside the page."""
     with_: Annotated[tuple[Path, ...], tyro.conf.arg(name="with")] = ()
-    """Files of your own with claims, figures and sections; their code is run."""
+    """Python files with your own claims, figures and sections; their code is run."""
     all_runs: bool = False
-    """Also runs that are in a folder and not in its plan: of the study as it was before."""
+    """Include runs in the folder that are not in the study's current plan."""
     open: bool = False
     """Open the page in a browser when it is ready."""
 

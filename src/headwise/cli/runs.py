@@ -28,15 +28,15 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True, kw_only=True)
 class OfRun:
-    """What every command about a trained run is told."""
+    """Flags of every command about a trained run."""
 
     run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The folder of a run, or a checkpoint."""
+    """Folder of a run, or a checkpoint."""
     env: str | None = None
-    """The environment, where the checkpoint cannot say it, or may not: module:id imports a module,
-    which is done only if you ask for it here."""
+    """The environment, if the checkpoint does not name one that can be made. module:id imports the
+    module, which is done only if you name it here."""
     device: str = "cpu"
-    """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
+    """Device: cpu, cuda, or auto, which measures which is faster."""
 
 
 def checkpoint_of(run: str | os.PathLike[str]) -> Path:

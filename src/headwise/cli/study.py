@@ -44,18 +44,18 @@ WATCH_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class RunCommand:
-    """Run what is not finished yet. Killed at any moment, the same command goes on from there."""
+    """Run a study, or resume it: runs that are finished are not repeated."""
 
     study: tyro.conf.Positional[str]
-    """A Python file that defines a study, or a name: of one in ./studies, or of `study list`."""
+    """A Python file that defines a study, or the name of one in ./studies or `study list`."""
     out: Path | None = None
     """The study's folder; runs/NAME if not given."""
     smoke: bool = False
-    """The study's smoke version: every cell, tiny budgets."""
+    """Smoke test: every cell with a tiny budget."""
     args: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Arguments of the study's function `make`, as NAME=VALUE; may be given several times."""
     dry_run: bool = False
-    """Say what would be run and what it would cost, from finished runs or a few measured ticks."""
+    """Print what would be run and how long it would take, without running it."""
     options: tyro.conf.OmitArgPrefixes[Options] = field(default_factory=Options)
 
     def call(self, console: Console) -> int:
@@ -94,7 +94,7 @@ class RunCommand:
 
 @dataclass(frozen=True)
 class ListCommand:
-    """Name the studies that can be run by name, and say where each is."""
+    """List the studies that can be run by name, and where they are."""
 
     def call(self, console: Console) -> int:
         """Prints a table."""
@@ -108,7 +108,7 @@ class ListCommand:
 
 @dataclass(frozen=True)
 class StatusCommand:
-    """Say how a study stands: finished, failed and why, under way, left; and what was kept."""
+    """Show the status of a study: finished, failed, running and pending runs, and checkpoints."""
 
     folder: tyro.conf.Positional[Path]
     """The study's folder, its name in ./runs, an archive, or the study as `study run` takes it."""
@@ -117,7 +117,7 @@ class StatusCommand:
     trace: bool = False
     """Print the tracebacks of failed runs."""
     watch: bool = False
-    """Go on looking, every few seconds, until nobody is working on it; Ctrl-C stops looking."""
+    """Refresh every few seconds until no run is active; Ctrl-C stops."""
 
     def call(self, console: Console) -> int:
         """Prints tables."""
@@ -149,7 +149,7 @@ class StatusCommand:
 
 @dataclass(frozen=True)
 class RunsCommand:
-    """Say what is in ./runs, how far it is, and how to go on with it."""
+    """List the runs in ./runs, their progress, and how to resume them."""
 
     folder: tyro.conf.Positional[Path] = RUNS
     """Where to look."""
@@ -185,7 +185,7 @@ class ExportCommand:
 
 @dataclass(frozen=True)
 class ArchiveCommand:
-    """Write what a report needs of a study as one small file: settings, results, learning curves.
+    """Write a study as one small file for reports: settings, results and learning curves.
 
     Episodes, metrics and checkpoints stay behind.
     """
@@ -213,7 +213,7 @@ class ArchiveCommand:
 
 @dataclass(frozen=True)
 class RestoreCommand:
-    """Put the runs of archived studies into a folder, as finished ones.
+    """Restore the runs of archived studies into a folder, as finished runs.
 
     `headwise study run` goes on with what is missing, and `headwise report` reads the folder. Files
     of one study that was run in several places go into one folder.
@@ -243,7 +243,7 @@ class RestoreCommand:
 
 @dataclass(frozen=True)
 class MigrateCommand:
-    """Bring a study's folder of an earlier version to the names that settings have now.
+    """Upgrade a study's folder of an earlier version to the current names of settings.
 
     Runs get other ids, since an id is the hash of the settings; their results stay as they are.
     """

@@ -26,27 +26,28 @@ class RunFlags:
     """What to train, and how long."""
 
     algo: str = "ppo"
-    """The algorithm: ppo, dqn or sac. Its settings are below."""
+    """The algorithm: ppo, dqn or sac; its settings are listed below."""
     factorization: str = "shared"
-    """How the joint action is built: independent, shared, vdn, qplex, joint or ar."""
+    """How the policy or value of the joint action is built from heads: independent, shared, vdn,
+    qplex, joint or ar."""
     total_timesteps: int = 200_000
-    """Environment steps of each seed; with --resume so many in all."""
+    """Environment steps of each seed; with --resume the total, those done included."""
     seeds: tuple[int, ...] = (1,)
-    """How many seeds to train at once; several numbers are the seeds themselves. One, as in Python,
-    is for trying out: five or more are needed to say how good a method is."""
+    """Number of seeds to train at once; several numbers are the seeds themselves. One is for trying
+    out: to compare methods use five or more."""
     first_seed: int = 0
-    """The first of so many seeds: `--seeds 1 --first-seed 7` trains the seed 7."""
+    """The lowest seed: `--seeds 3 --first-seed 7` trains the seeds 7, 8 and 9."""
     stop_at: float | None = None
-    """End the run when every seed has this mean return over 100 episodes."""
+    """Stop when every seed reaches this mean return over 100 episodes."""
     stop_on: Literal["rollout", "eval"] = "rollout"
-    """Whether that is the return in training, or in the evaluations of --eval-every."""
+    """Whether --stop-at is for returns in training, or in the evaluations of --eval-every."""
     eval_every: int | None = None
-    """Environment steps of each seed between two greedy evaluations, in an environment of their
-    own; the agent that scored best is kept in checkpoint-best.zip. None if not given."""
+    """Environment steps of each seed between two deterministic evaluations in a separate
+    environment; the best agent is saved as checkpoint-best.zip. No evaluations if not given."""
     eval_episodes: int = EPISODES
     """Episodes of each seed in an evaluation."""
     resume: Path | None = None
-    """The folder of a run to go on with, by the settings it was begun with."""
+    """Folder of a run to continue, with the settings it was started with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,19 +55,20 @@ class _Place:
     """An environment, and how many of it."""
 
     env: str = "headwise/HybridShoot-v0"
-    """The environment's id: one of `headwise envs`, one that Gymnasium knows, or module:id, where
-    the module, of the current folder or installed, registers yours."""
+    """The environment's id: of Gymnasium, of `headwise envs`, or module:id, where the module, in
+    the current folder or installed, registers your own."""
     env_settings: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
     """Settings of the environment, for example num_targets=4."""
     view: Literal["discrete", "hybrid", "continuous"] | None = None
-    """How the action is seen: all heads as options, some, or none; as it is if not given."""
+    """Make all heads of the action discrete, leave them hybrid, or make them continuous; the action
+    as it is if not given."""
     num_envs: int | None = None
-    """Environments that each seed plays at once; 16 if not given."""
+    """Environment copies of each seed; 16 if not given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentFlags(Normalization, _Place):
-    """Where to train."""
+    """The environment to train in."""
 
     def settings(self) -> dict[str, Any]:
         """What they say of a configuration, by name."""
@@ -75,13 +77,14 @@ class EnvironmentFlags(Normalization, _Place):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkFlags:
-    """What networks see of observations."""
+    """How observations are encoded before the networks of policies and critics."""
 
     encoder: str | None = None
-    """How observations become features: vector, cnn, nature, impala, entities or simba; if not
-    given, a cnn for images, and vectors as they are."""
+    """The encoder: vector, cnn, nature, impala, entities or simba; if not given, a cnn for images,
+    and none for vectors."""
     entities: Annotated[tuple[str, ...], tyro.conf.arg(metavar="LEAF=MASK ...")] = ()
-    """Leaves that are sets of entities, each with the leaf that says which are present."""
+    """Parts of a Dict observation that are sets of entities, each with the part that masks those
+    present."""
 
     def settings(self) -> dict[str, Any]:
         """What they say of a configuration, by name."""
@@ -90,29 +93,29 @@ class NetworkFlags:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputFlags:
-    """What is left behind, and what is shown."""
+    """What to write and what to show."""
 
     out: Path | None = None
-    """The folder of the run; runs/ENV-ALGO-FACTORIZATION if not given."""
+    """Folder of the run; runs/ENV-ALGO-FACTORIZATION if not given."""
     log: tuple[Literal["csv", "jsonl", "parquet", "tensorboard", "wandb", "mlflow"], ...] = ("csv",)
-    """How numbers are written into the folder; or sent to W&B or MLflow, as the project headwise
-    with runs of the folder's name."""
+    """Loggers of metrics: files in the folder, or W&B or MLflow, in the project headwise with runs
+    of the folder's name."""
     checkpoint_every: int | None = None
     """Environment steps between checkpoints; about a minute if not given."""
     progress: bool = True
-    """Show speed, time left and returns."""
+    """Show speed, remaining time and returns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MachineFlags:
-    """What to train on."""
+    """The hardware to train on."""
 
     device: str = "cpu"
-    """Where learners live: cpu, cuda, or auto, which measures what is faster here. The CPU, as in
-    Python, because the same command then learns the same on every day and machine alike."""
+    """Device: cpu, cuda, or auto, which measures which is faster. On a CPU the same command gives
+    the same result every time."""
     matmul_precision: MatmulPrecision | None = None
-    """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
-    setting if not given."""
+    """Precision of matrix multiplication: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16);
+    PyTorch's setting if not given."""
 
 
 class Asked(NamedTuple):
@@ -130,8 +133,8 @@ class Asked(NamedTuple):
 
 
 _GROUPS = {
-    "run": RunFlags,
     "environment": EnvironmentFlags,
+    "run": RunFlags,
     "network": NetworkFlags,
     "output": OutputFlags,
     "machine": MachineFlags,
@@ -165,12 +168,11 @@ def parse(argv: Sequence[str]) -> Asked:
         kinds,
         argv,
         "train",
-        "Train an agent, or go on with one:\n\n"
-        "headwise train --env CartPole-v1 --algo dqn --seeds 3 --total-timesteps 50000 "
-        "--out runs/pole\n\n"
+        "Train an agent, or resume training:\n\n"
+        "headwise train --env CartPole-v1 --total-timesteps 50000 --out runs/pole\n\n"
         "headwise train --resume runs/pole\n\n"
-        f"The settings below are those of {algorithm.name!r} and {factorization.name!r}; "
-        "`headwise train --algo sac --factorization ar --help` shows those of others.",
+        f"Settings of {algorithm.name} and {factorization.name} are listed below; for others:\n\n"
+        "headwise train --algo sac --factorization ar --help",
     )
     if "resume" in given:
         _check_resume(given)

@@ -63,43 +63,44 @@ for _name in ("local", "inline", "streams", "ray"):  # each registers itself
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to run a study; nothing here changes a result, but for the rounding of products."""
+    """How to run a study. These options change no result, except for floating-point rounding."""
 
     executor: str | None = None
     """Where to train: `local` processes, this process (`inline`), the `streams` of one GPU, or a
     `ray` cluster; if not given, `streams` for a GPU and `local` for the CPU."""
     workers: int | None = None
-    """Packs trained at the same time; one for each core if not given."""
+    """Populations trained in parallel; one for each core if not given."""
     address: str | None = None
-    """Of a Ray cluster; a local one is started if not given."""
+    """Address of a Ray cluster; a local one is started if not given."""
     device: str = AUTO
-    """Where learners live: cpu, cuda, or auto, which measures what is faster here."""
+    """Device: cpu, cuda, or auto, which measures which is faster."""
     matmul_precision: MatmulPrecision | None = None
-    """Precision of matrix products: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16); torch's
-    setting if not given."""
+    """Precision of matrix multiplication: float32, tf32 (GPUs) or bf16 (CPUs with AVX512-BF16);
+    PyTorch's setting if not given."""
     max_members: int = MAX_MEMBERS
-    """Runs packed into one population, at most."""
+    """Maximum number of runs that are trained as one population."""
     only: str | None = None
     """A pattern (`*`, `?`) that a run's name or id must contain; several, separated by commas."""
     shard: str | None = None
-    """2/4 is the second of four parts of the study."""
+    """Run a part of the study only: 2/4 is the second of four."""
     retry_failed: bool = False
-    """Try runs again that ended in an error."""
+    """Retry runs that ended in an error."""
     mix_engines: bool = False
-    """Go on in a folder whose finished runs are of another engine; a report keeps them apart."""
+    """Continue in a folder whose finished runs are of another engine version; reports do not mix
+    them."""
     wait: bool = True
-    """Wait for runs that other runners on this folder are working on, and take over if they die."""
+    """Wait for runs that other processes on this folder are training, and take over if they die."""
     ignore_locks: bool = False
-    """Train also what another runner holds: one on a machine that hangs, say. If it lives after all
-    the work is done twice, and the first result counts."""
+    """Train runs that another process has locked, for example on a machine that hangs. If that
+    process is alive, they are trained twice, and the first result counts."""
     keep_checkpoints: bool = False
     """Keep the trained agent of each run, for `headwise eval`, `headwise play` and `Agent.load`."""
     checkpoint_every: int | None = None
-    """Environment steps of each run between two saves of what is under way, to go on from there
-    after a kill; without it a run that was under way starts anew."""
+    """Environment steps of each run between checkpoints to resume unfinished runs from; without
+    them an unfinished run starts again."""
     log: tuple[LoggerName, ...] = ()
-    """Log the numbers of each run while it goes: into the study's folder, below `logs`, or to
-    wandb or mlflow, in a project of the study's name."""
+    """Loggers of each run's metrics: files in `logs` of the study's folder, or wandb or mlflow, in
+    a project of the study's name."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from headwise.added import added, as_before, id_of
 from headwise.algorithms import AlgorithmConfig, algorithms
 from headwise.algorithms.base import config_from, per_member_fields
 from headwise.algorithms.schedules import as_json
+from headwise.described import described
 from headwise.envs.make import MOST_SLOTS
 from headwise.errors import ConfigError
 from headwise.factorizations import Factorization, factorizations
@@ -37,31 +38,34 @@ class Where(NamedTuple):
 ANYWHERE = Where()
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentConfig:
-    """Where is trained."""
+    """The environment to train in, and how its action is seen."""
 
     env: str | None = None
-    """Its id; None where an object or a callable was handed over."""
+    """The environment's id; None where an object or a callable was passed."""
     env_settings: dict[str, Any] = field(default_factory=dict)
-    """Its settings."""
+    """Settings of the environment, by name."""
     view: str | None = None
-    """How the action is seen: discrete, hybrid or continuous; None as it is."""
+    """Whether all heads are made discrete, are left hybrid, or are made continuous; None leaves the
+    action as it is."""
 
     def __post_init__(self) -> None:
         if self.env_settings is None:
             object.__setattr__(self, "env_settings", {})
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class Normalization:
-    """What is brought to a common size, by each member's own past."""
+    """Normalization of observations and rewards, by the running moments of each seed."""
 
     normalize_obs: NormalizeObs = added(False)
-    """Bring observations to mean 0 and deviation 1; auto begins by the bounds of their space, and
-    leaves compiled environments as they are."""
+    """Normalize observations to mean 0 and standard deviation 1; `auto` begins with the bounds of
+    the observation space, and leaves compiled environments as they are."""
     normalize_reward: bool = added(False)
-    """Scale rewards by the deviation of the return."""
+    """Divide rewards by the running standard deviation of the discounted return."""
 
     def __post_init__(self) -> None:
         switch = checked_normalize_obs(self.normalize_obs)
@@ -75,23 +79,29 @@ class Normalization:
         return bool(self.normalize_obs) or self.normalize_reward
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """What is trained, and how, but for the seeds and the machine.
+    """All settings of a run but its seeds and its device.
 
     A setting is written once, as a field of the part that acts on it. `of` and `replace` take
     settings by name, whichever part they belong to.
     """
 
     algorithm: AlgorithmConfig
+    """The algorithm with its settings."""
     factorization: Factorization
+    """How the joint action is built from heads, with its settings."""
     environment: EnvironmentConfig = EnvironmentConfig()
+    """The environment, its settings and the view of its action."""
     normalization: Normalization = Normalization()
+    """Normalization of observations and rewards."""
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    """How observations are encoded."""
     num_envs: int = 16
-    """Environment slots of each member."""
+    """Environment copies of each seed."""
     total_timesteps: int | None = None
-    """Environment steps of each member that schedules are laid out for, once that is known."""
+    """Environment steps of each seed that schedules are made for; None until `learn` says it."""
 
     def __post_init__(self) -> None:
         slots = checks.checked_count("num_envs", self.num_envs, most=MOST_SLOTS)

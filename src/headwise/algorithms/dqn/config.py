@@ -1,4 +1,4 @@
-"""Deep Q-learning over heads, with every factorization: its settings. Ranges are cut into bins."""
+"""The settings of deep Q-learning (DQN)."""
 
 from __future__ import annotations
 
@@ -17,39 +17,43 @@ from headwise.ops import Activation
 @algorithms.register("dqn")
 @dataclass(frozen=True, kw_only=True)
 class DQN(OffPolicyConfig):
-    """Deep Q-learning over options, with dueling networks unless they are to be plain."""
+    """Deep Q-learning over discrete heads; continuous heads are cut into bins.
+
+    Networks are dueling by default. Each head is epsilon-greedy, independently of the others.
+    """
 
     name: ClassVar[str] = "dqn"
     needs: ClassVar[tuple[str, ...]] = ("value",)
 
     bins: int | dict[str, int] | None = 11
-    """Bins of a Range head: one number, or numbers by head."""
+    """Bins that a continuous head (Range) is cut into: one number for all such heads, or one by
+    head name."""
     exploration_final_eps: PerMember = 0.1
-    """How often a head takes an option at random, in the end."""
+    """Final probability that a head takes a random action."""
     exploration_initial_eps: PerMember = 0.1
-    """How often in the beginning."""
+    """Initial probability that a head takes a random action."""
     exploration_fraction: float = 0.1
-    """Share of the run over which the one becomes the other."""
+    """Fraction of the run over which the initial probability becomes the final one."""
     double_q: bool = False
-    """Let the online network choose the next action, and the target network judge it."""
+    """Double DQN: the online network selects the next action, the target network evaluates it."""
     loss: Literal["squared", "huber"] = "squared"
-    """The loss of an error."""
+    """The loss of the temporal-difference error."""
     temperature: float = 0.0
-    """Above 0 a target is the soft value of the next state: that of a policy that is a softmax of
-    what options are worth, with its entropy. Acting is by the best option in any case."""
+    """Temperature of soft Q-learning: above 0 a target has the soft value of the next state, which
+    is that of the softmax policy with its entropy. The policy that acts is greedy in any case."""
     munchausen: float = 0.0
-    """Weight of the scaled log-policy that is added to the reward; needs a temperature."""
+    """Weight of the scaled log-policy that Munchausen DQN adds to rewards; needs a temperature."""
     munchausen_floor: float = -1.0
-    """The least that the log-policy may add."""
+    """Lower bound of the scaled log-policy that Munchausen DQN adds."""
     max_grad_norm: float = 10.0
-    """The longest gradient of a member."""
+    """Maximum gradient norm, of each seed."""
     activation: Activation = "relu"
-    """The encoder's activation."""
+    """Activation of the hidden layers."""
     dueling: bool = added(True)
-    """Whether networks learn a state's value and max-centered advantages, with one more layer above
-    the encoder, or a plain number for each option right above it (not for `qplex` and `ar`)."""
+    """Dueling networks: a state's value and max-centered advantages, each with one more hidden
+    layer. Without, a network has one Q-value for each action of a head (not for qplex and ar)."""
     branch_width: int = 128
-    """Width of each half of the layer before a dueling network's outputs."""
+    """Width of the last hidden layer of a dueling network, for the value and for the advantages."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Proximal policy optimization over heads: its settings."""
+"""The settings of proximal policy optimization (PPO)."""
 
 from __future__ import annotations
 
@@ -18,92 +18,101 @@ from headwise.ops.heads import Kind
 @algorithms.register("ppo")
 @dataclass(frozen=True, kw_only=True)
 class PPO(AlgorithmConfig):
-    """Proximal policy optimization."""
+    """Proximal policy optimization, for discrete, continuous and hybrid actions.
+
+    Each head has its own clipped probability ratio, unless `ratio` says otherwise.
+    """
 
     name: ClassVar[str] = "ppo"
     needs: ClassVar[tuple[str, ...]] = ("policy", "critic")
 
     n_steps: int = 256
-    """Steps of each environment between updates: with 16 environments 256 are 4096 transitions."""
+    """Steps of each environment in a rollout: with 16 environments 256 are 4096 transitions."""
     batch_size: int = 128
-    """Rows of a gradient step."""
+    """Transitions in a minibatch, for each seed."""
     n_epochs: int = 4
-    """Passes over the rollout in an update."""
+    """Epochs over a rollout in an update."""
     clip_range: Scheduled = 0.2
-    """How far a probability ratio may move from 1 before it stops paying; it may follow the run as
-    the learning rate may."""
+    """Clipping of the probability ratio to 1 - clip_range and 1 + clip_range; a number or a
+    schedule, as for the learning rate."""
     gae_lambda: PerMember = 0.95
-    """Decay of the trace: 0 is one step, 1 is the whole return."""
+    """Lambda of generalized advantage estimation: 0 is one-step, 1 is Monte Carlo."""
     ent_coef: PerMember = 0.01
-    """Weight of the heads' summed entropy. The authors' package has 0.05, too much for numbers: the
-    entropy of a Range is that of the Gaussian before tanh, and the widest is a coin toss between
-    both ends."""
+    """Entropy coefficient, of the sum over heads. The 0.05 of the paper's package is too much for
+    continuous heads: their entropy is that of the Gaussian before tanh, and the widest Gaussian
+    puts nearly all actions at both bounds."""
     vf_coef: float = 0.5
-    """Weight of the squared error of the value."""
+    """Coefficient of the value loss."""
     clip_range_vf: float | None = None
-    """How far a value may move from the old one before it stops counting; None does not clip. The
-    loss is the larger of two means over a minibatch, of the value as it is and of the clipped one,
-    as in the paper's package; PPO2 has the mean of the larger, SB3 the clipped one alone. It is for
-    plain critics, not those of vdn and qplex."""
+    """Clipping of the value around its old estimate; None does not clip. The loss is the larger of
+    two means over a minibatch, unclipped and clipped, as in the paper's package; PPO2 has the mean
+    of the larger, SB3 the clipped one alone. Not for the branching critics of vdn and qplex."""
     max_grad_norm: float = 0.5
-    """The longest gradient of a member."""
+    """Maximum gradient norm, of each seed."""
     ratio: Literal["auto", "per_head", "ranges_joint", "joint"] = "auto"
-    """Clip each head's ratio, one of all Ranges, or the product; `auto`: as the factorization says,
-    which is the product for ar and joint."""
+    """Which probability ratios are clipped: each head's (`per_head`), one of all continuous heads
+    beside those of discrete ones (`ranges_joint`), or that of the whole action (`joint`). `auto`:
+    the factorization's, which is joint for ar and joint, and per_head for others."""
     normalize_advantage: bool | Literal["rollout", "batch"] = "rollout"
-    """Over what advantages are brought to mean 0 and standard deviation 1, all heads together: the
-    rollout, each batch (True means that), or nothing (False)."""
+    """Normalize advantages of all heads to mean 0 and standard deviation 1: over the rollout, over
+    each minibatch (`batch`, or True), or not at all (False)."""
     importance: Literal["auto", "uniform", "range", "range_slope", "grad", "signed", "state"] = (
         "auto"
     )
-    """How a branching critic shares out credit. `auto`: as the factorization says, which is range
-    for vdn and grad for qplex. `range` is the paper's rule for VDN-PPO and `signed` that for
-    PPO-MIX, whose weights have no bound; `grad` is `signed` by size."""
+    """How a branching critic weights the advantages of heads. `auto`: the factorization's, which is
+    range for vdn and grad for qplex. `range` is the paper's rule for VDN-PPO and `signed` that for
+    PPO-MIX, whose weights are unbounded; `grad` takes their absolute values."""
     weight_place: Literal["inside", "outside"] = "inside"
-    """Weight every residual of the trace (the paper), or the whole estimate by its own state."""
+    """Whether importance weights multiply every TD residual of the advantage (`inside`, the paper),
+    or the whole advantage by the weight of its state (`outside`)."""
     anneal_share: float = 0.8
-    """Share of the updates after which importance weights apply in full."""
+    """Fraction of the updates after which importance weights apply in full; before, they are mixed
+    with uniform ones."""
     importance_floor: float = 0.0
-    """Share of the credit that is always uniform."""
+    """Fraction of the importance weights that is always uniform."""
     critic_target: Literal["lambda", "one_step", "one_step_q"] = "lambda"
-    """What a branching critic is regressed on: the lambda-return, as in the paper's package; the
-    paper's own `r + gamma V(s')`; or `r + gamma Q(s', a')`, which the paper advises against, with
-    what was done next, or V(s') where an episode or the rollout ends."""
+    """Regression target of a branching critic: the lambda-return, as in the paper's package;
+    `r + gamma V(s')`, as the paper writes; or `r + gamma Q(s', a')` of the next action taken, which
+    the paper advises against (V(s') where an episode or the rollout ends)."""
     center_advantage: Literal["rollout", "batch"] = "rollout"
-    """Center advantages under the policy that acted, or under the current one each time."""
+    """Policy under which a branching critic's advantages have mean 0: the one that collected the
+    `rollout`, or the current one at each `batch`."""
     correct_mixture: bool = False
-    """Add to V what a mixer adds on average, so that it is the value of the policy."""
+    """Add the mixer's mean (to second order) to V, so that V is the value of the policy (qplex)."""
     kl_coef: float = 0.0
-    """First weight of an adaptive penalty on the divergence from the policy that acted."""
+    """Initial coefficient of an adaptive penalty on the KL divergence from the policy that
+    collected the rollout; 0 has none."""
     kl_target: float = 0.1
-    """The divergence that the penalty aims for."""
+    """KL divergence that the coefficient of the penalty is adapted to."""
     mean_penalty: float = 0.0
-    """Weight of squared means of Range heads beyond 4 in size; not for Beta distributions, which
-    have shapes instead."""
+    """Coefficient of a penalty on squared means of continuous heads beyond 4 in absolute value; not
+    for Beta distributions, which have no mean parameter."""
     range_entropy: Literal["sum", "mean"] = "sum"
-    """How the entropies of several Range heads count together."""
+    """Whether the entropies of continuous heads are summed or averaged."""
     range_kind: Kind = "squashed"
-    """The distribution of a Range head."""
+    """Distribution of continuous heads: a tanh-squashed Gaussian, a clipped Gaussian, or a Beta."""
     policy_gain: float = 0.01
-    """Gain of the policy's output layer at the start."""
+    """Gain of the orthogonal initialization of the policy's output layer."""
     activation: Activation = "relu"
-    """The policy's activation."""
+    """Activation of the policy's hidden layers."""
     critic_activation: Activation = "tanh"
-    """The critic's activation."""
+    """Activation of the critic's hidden layers."""
     critic_net_arch: tuple[int, ...] | None = None
-    """Widths of the critic's encoder; the policy's if not given."""
+    """Widths of the critic's hidden layers; `net_arch` if not given."""
     critic_orthogonal: bool = True
-    """Whether the critic begins orthogonal."""
+    """Whether the critic's weights are initialized orthogonally."""
     branch_width: int = 64
-    """Width of the layer above the critic's outputs, for each of its halves; 0 leaves it out where
-    the critic is a plain value."""
+    """Width of the critic's last hidden layer, for the value and for the advantages of a branching
+    critic; a plain critic may do without it (0)."""
     offline_rows: int = 0
-    """Rows of the past that the branching critic learns from instead of the rollout; 0 is none."""
+    """Transitions of past rollouts that the branching critic is trained on instead of the last
+    rollout; 0 is off."""
     share_encoder: bool = added(False)
-    """Whether policy and critic read images, entities or vectors by one encoder, or each by its
-    own; networks that see observations as they are share nothing."""
+    """Whether policy and critic share one encoder of images, entities or vectors, or have their
+    own; without an encoder nothing is shared."""
     inspect: str | None = None
-    """The name of an inspector that looks at every rollout's credit (`inspectors`)."""
+    """Name of an inspector that adds metrics of the credit assignment at every rollout
+    (`headwise.algorithms.inspect`)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Soft actor-critic over heads, with every factorization: its settings."""
+"""The settings of soft actor-critic (SAC)."""
 
 from __future__ import annotations
 
@@ -19,55 +19,58 @@ _LARGEST_ENT_COEF = 1e3
 @algorithms.register("sac")
 @dataclass(frozen=True, kw_only=True)
 class SAC(OffPolicyConfig):
-    """Soft actor-critic."""
+    """Soft actor-critic, for discrete, continuous and hybrid actions.
+
+    Two critics are trained on the soft value of the next state, and the minimum of both counts.
+    """
 
     name: ClassVar[str] = "sac"
     needs: ClassVar[tuple[str, ...]] = ("twins",)
 
     target_entropy: PerMember = 0.5
-    """Entropy that Choice heads should have, as a fraction of the largest there is among legal
-    options. Where good play is nearly deterministic 0.5 leaves no room for it: take 0.2, or let it
-    fall to that."""
+    """Target entropy of discrete heads, as a fraction of the entropy of the uniform policy over
+    legal actions. Where good policies are nearly deterministic 0.5 is too much: use 0.2, or decay
+    to it by `target_entropy_end`. The target of a continuous head is -1."""
     target_entropy_end: PerMember | None = None
-    """What the fraction becomes in the end; None leaves it as it is."""
+    """Final value of `target_entropy`; None keeps it constant."""
     target_entropy_share: float = 1.0
-    """Share of the run over which it does."""
+    """Fraction of the run over which `target_entropy` reaches its final value."""
     entropy_bonus: Literal["above_target", "whole"] = "above_target"
-    """What a state is worth for its entropy: the temperature times what it has `above_target`, or
-    times the `whole` of it, as in the paper. The whole is paid at every step for as long as an
-    episode lasts: where rewards are small, to do nothing for long can pay more than they do."""
+    """The entropy term of the soft value: the temperature times the entropy `above_target`, or
+    times the `whole` entropy, as in the paper. The whole is paid at every step of an episode: where
+    rewards are small, a long episode without reward can then have the higher value."""
     per_head_temperature: bool = False
-    """A temperature for every head, instead of one for all Choices and one for all Ranges; a joint
-    action has one in any case."""
+    """A temperature for every head, instead of one for all discrete heads and one for all
+    continuous ones; joint has one in any case."""
     ent_coef: float | str = "auto_0.2"
-    """The temperature, which is the weight of entropy: "auto_0.2" begins at 0.2 and is learned, so
-    that entropy meets its target; "auto" begins at 1; a number stays what it is."""
+    """Entropy coefficient (temperature): "auto_0.2" begins at 0.2 and is learned, so that the
+    entropy meets its target; "auto" begins at 1; a number is constant."""
     actor_lr_scale: float = 0.5
-    """The actor's step size as a multiple of the critics'."""
+    """The actor's learning rate as a multiple of the critics'."""
     max_grad_norm: float = 1.0
-    """The longest gradient of a member's actor, and of all its critics together."""
+    """Maximum gradient norm, of each seed: of its actor, and of all its critics together."""
     actor_gradient: Literal["straight_through", "counterfactual"] = "counterfactual"
-    """How an actor learns its options (shared). `counterfactual` asks the critics for every option
-    of one head of each state, the other heads as drawn: unbiased, as many evaluations as a head has
-    options, 16 on average at most. `straight_through` follows the critics' slope by relaxed
-    options, as in the paper: one evaluation, but biased, and often it does not learn."""
+    """Gradient of the actor's discrete heads (shared). `counterfactual` evaluates the critics for
+    every action of one head of each state, the other heads as drawn: unbiased, but as many
+    evaluations as the head has actions, at most 16 on average. `straight_through` takes the
+    critics' gradient at actions relaxed by Gumbel-softmax, as in the paper: one evaluation, but
+    biased, and often it does not learn."""
     gumbel_start: float = 2.0
-    """Softness of relaxed options at the start (shared, straight_through)."""
+    """Initial temperature of Gumbel-softmax (shared, straight_through)."""
     gumbel_decay: float = 0.9995
-    """What it is multiplied with at each update."""
+    """Factor of the Gumbel-softmax temperature at each update."""
     gumbel_floor: float = 0.01
-    """The least it becomes."""
+    """Lowest temperature of Gumbel-softmax."""
     activation: Activation = "relu"
     """The activation of actor and critics. The authors' package has tanh."""
     branch_width: int = 32
-    """Width of each half of the layer before a branching critic's outputs."""
+    """Width of a branching critic's last hidden layer, for the value and for the advantages."""
     policy_gain: float = 2.0**0.5
-    """Gain of the actor's output layer at the start."""
+    """Gain of the orthogonal initialization of the actor's output layer."""
 
     share_encoder: bool = added(True)
-    """Whether the actor reads images, entities or vectors by the critics' encoder, of which it
-    learns nothing, or by one of its own; networks that see observations as they are share nothing.
-    """
+    """Whether the actor uses the critics' encoder of images, entities or vectors without training
+    it, or has its own; without an encoder nothing is shared."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from headwise.added import added
+from headwise.described import described
 from headwise.errors import ConfigError
 from headwise.nets.encoders.base import EncoderConfig, encoders
 from headwise.nets.encoders.cnn import CNN, SMALLEST
@@ -23,17 +24,18 @@ _SHORT = {"nature": CNN("nature"), "impala": CNN("impala")}
 _FIX = "Or hand over a class: encoder=MyModule."
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
-    """What networks see of observations."""
+    """How observations are encoded before the networks of policies and critics."""
 
     encoder: Any = added(None)
-    """How observations become features: vector, cnn, nature, impala, entities, simba, or a class
-    or function of the observation space that returns a torch module; if not given, a cnn where
-    there are images."""
+    """The encoder: vector, cnn, nature, impala, entities, simba, or a class or function of the
+    observation space that returns a torch module; if not given, a cnn for images, and none for
+    vectors."""
     entities: Any = added(None)
-    """Leaves (N, F) that are sets of entities, each with the leaf that says which are present:
-    {"units": "mask"}."""
+    """Parts of a Dict observation, (N, F), that are sets of entities, each with the part that masks
+    those present: {"units": "mask"}."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoder", _encoder(self.encoder))
