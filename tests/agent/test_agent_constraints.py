@@ -189,5 +189,5 @@ def test_a_fixed_rule_that_a_mask_leaves_no_way_around_is_named():
 
 
 def test_views_by_numbers_are_refused():
-    with pytest.raises(hw.SpaceError, match="continuous view drives heads by numbers that constr"):
+    with pytest.raises(hw.SpaceError, match="continuous view makes heads continuous that constr"):
         agent("ppo", "ar", view="continuous")

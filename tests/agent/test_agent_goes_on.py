@@ -54,12 +54,12 @@ def test_a_checkpoint_that_does_not_tell_the_last_call_finishes_the_first(tmp_pa
 
 def test_a_call_that_is_refused_leaves_nothing_to_finish(tmp_path):
     agent = hw.Agent("ppo", "HybridShoot", **PPO)
-    with pytest.raises(hw.ConfigError, match="checkpoint_every without a checkpoint"):
+    with pytest.raises(hw.ConfigError, match="checkpoint_every needs a checkpoint"):
         agent.learn(400, progress=False, checkpoint_every=40)
-    with pytest.raises(hw.ConfigError, match="needs steps"):
+    with pytest.raises(hw.ConfigError, match="needs total_timesteps"):
         agent.learn(progress=False)
     agent.learn(80, progress=False)
-    with pytest.raises(hw.ConfigError, match="checkpoint_every without a checkpoint"):
+    with pytest.raises(hw.ConfigError, match="checkpoint_every needs a checkpoint"):
         agent.learn(400, progress=False, checkpoint_every=40)
     assert agent.learn(progress=False).steps == 80
     assert agent.config.total_timesteps == 80  # what schedules are laid out for

@@ -100,10 +100,15 @@ def test_settings_that_make_no_sense_are_refused(algorithm):
 @pytest.mark.parametrize(
     ("algorithm", "factorization", "view", "message"),
     [
-        ("ppo", "joint", "hybrid", "joint factorization needs options.*Give a number of bins"),
-        ("sac", "joint", "continuous", "joint factorization needs options"),
-        ("sac", "vdn", "continuous", "branches over options.*factorization='shared'"),
-        ("sac", "qplex", "continuous", "branches over options"),
+        (
+            "ppo",
+            "joint",
+            "hybrid",
+            "joint .* needs discrete heads.*Give a number of bins",
+        ),
+        ("sac", "joint", "continuous", "joint factorization needs discrete heads"),
+        ("sac", "vdn", "continuous", "branches over discrete heads.*factorization='shared'"),
+        ("sac", "qplex", "continuous", "branches over discrete heads"),
     ],
 )
 def test_pairs_that_make_no_sense_are_refused_with_a_reason(

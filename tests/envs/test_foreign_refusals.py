@@ -232,9 +232,9 @@ def test_a_last_observation_that_is_kept_secret():
     [
         (np.nan, "Counter: the reward in slot 1 of member 1 is not finite; got nan"),
         (1e300, r"Counter: the reward in slot 1 of member 1 is too large for float32; got 1e\+300"),
-        (None, "Counter in slot 1 of member 1: the reward is no number; got None"),
-        ("1", "Counter in slot 1 of member 1: the reward is no number; got 1"),
-        pytest.param(10**400, "slot 1 of member 1: the reward is no number; got 1000", id="huge"),
+        (None, "Counter in slot 1 of member 1: the reward is not a number; got None"),
+        ("1", "Counter in slot 1 of member 1: the reward is not a number; got 1"),
+        pytest.param(10**400, "member 1: the reward is not a number; got 1000", id="huge"),
     ],
 )
 def test_bad_rewards_are_found_by_slot_and_member(reward, message, vectorization):
@@ -275,7 +275,7 @@ def test_flags_that_are_no_truths(value, which, vectorization):
     env.reset()
     env.step(ZEROS)
     with pytest.raises(
-        EnvError, match=rf"slot [01] of member 0: {which} is no truth; got .*True or"
+        EnvError, match=rf"slot [01] of member 0: {which} is not a bool; got .*True or"
     ):
         env.step(ZEROS)
     env.close()
@@ -302,7 +302,7 @@ def test_flags_of_a_vector_environment():
     env = Wordy([Counter] * 2)
     made = foreign_env(env, [1])
     made.reset()
-    with pytest.raises(EnvError, match=r"terminated is no truth; got np\.str_"):
+    with pytest.raises(EnvError, match=r"terminated is not a bool; got np\.str_"):
         made.step(ZEROS)
     env.flag = 0
     assert not made.step(ZEROS).terminated.any()

@@ -170,9 +170,9 @@ def test_a_member_that_diverged_is_refused():
 def test_what_cannot_be_is_refused(cell, export, tmp_path):
     path = tmp_path / "policy"
     best_only = Deployed("dqn", "shared", "discrete").policy
-    with pytest.raises(ConfigError, match=r"leaves nothing to chance.*allowed: deterministic=True"):
+    with pytest.raises(ConfigError, match=r"policy is deterministic.*allowed: deterministic=True"):
         export(best_only, path, deterministic=False)
-    with pytest.raises(ConfigError, match="no options to mask"):
+    with pytest.raises(ConfigError, match="no discrete heads to mask"):
         export(Deployed("sac", "shared", "continuous").policy, path, masks=True)
     with pytest.raises(ExportError, match=r"to a file; got .*, which is a folder"):
         export(cell.policy, tmp_path)

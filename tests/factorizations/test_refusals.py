@@ -42,12 +42,16 @@ REFUSED = {
             algorithm,
             "joint",
             view,
-        ): "needs options, and some heads are Ranges.*Give a number of bins"
+        ): "needs discrete heads, and some are continuous.*Give a number of bins"
         for algorithm in ("ppo", "sac")
         for view in ("hybrid", "continuous")
     },
     **{
-        ("sac", name, "continuous"): f"{name}' branches over options.*Use factorization='shared'"
+        (
+            "sac",
+            name,
+            "continuous",
+        ): f"{name}' branches over discrete.*Use factorization='shared'"
         for name in ("vdn", "qplex")
     },
 }
@@ -80,7 +84,7 @@ def test_parameterized_actions_are_never_refused(algorithm, factorization, spec)
 
 
 def test_dqn_without_bins_says_what_to_do():
-    with pytest.raises(ConfigError, match=r"some heads are Ranges.*bins=11"):
+    with pytest.raises(ConfigError, match=r"some are continuous.*bins=11"):
         build("dqn", "vdn", CONTINUOUS, bins=None)
 
 

@@ -88,8 +88,12 @@ def test_what_is_legal_in_a_head_does_not_matter_to_actions_that_do_not_use_it()
 @pytest.mark.parametrize(
     ("spec", "settings", "message"),
     [
-        (HYBRID, {}, r"some heads are Ranges; got .*Give a number of bins, or use .*'ar'"),
-        (CONTINUOUS, {}, "joint factorization needs options"),
+        (
+            HYBRID,
+            {},
+            r"some are continuous .*; got .*Give a number of bins, or use .*'ar'",
+        ),
+        (CONTINUOUS, {}, "joint factorization needs discrete heads"),
         (
             ActionSpec.of([Choice(100), Choice(101)]),
             {},

@@ -370,7 +370,7 @@ def test_runs_of_unequal_steps_are_said_to_be(tmp_path):
     (table,) = comparison_tables(sweep)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert row["steps"] == "40,000 and 4,000"
-    assert row["in a word"] == "PPO shared is better than VDN-PPO, at unequal steps."
+    assert row["conclusion"] == "PPO shared is better than VDN-PPO, at unequal steps."
     gap = sweep.gap({"factorization": "shared"}, {"factorization": "vdn"})
     assert sweep.total(gap).unequal
 
@@ -387,7 +387,7 @@ def test_two_seeds_decide_nothing(seeds, word, to_settle, tmp_path):
     (table,) = comparison_tables(sweep)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert row["p (Holm)"] < 0.05
-    assert (row["in a word"], row["seeds to settle"]) == (word, to_settle)
+    assert (row["conclusion"], row["seeds to settle"]) == (word, to_settle)
 
 
 def test_an_environment_without_reference_scores_says_what_its_scale_is(tmp_path):
@@ -496,7 +496,7 @@ def test_runs_without_a_score_do_not_vanish(tmp_path):
     assert [cell.incomplete for cell in sweep.cells] == ["", said]
     (table,) = comparison_tables(sweep)
     row = dict(zip(table.columns, table.rows[0], strict=True))
-    assert (row["in a word"], row["seeds to settle"]) == (f"Incomplete: {said}.", None)
+    assert (row["conclusion"], row["seeds to settle"]) == (f"Incomplete: {said}.", None)
     scores = score_table("s", cells_of(store, failed=store.failed))
     rows = [dict(zip(scores.columns, row, strict=True)) for row in scores.rows]
     assert [(row["seeds"], row["no score"]) for row in rows] == [(5, 0), (3, 2)]

@@ -87,7 +87,7 @@ def test_scores_and_comparisons(tmp_path):
     pair = found["PPO shared", "PPO AR"]
     assert (pair["tasks"], pair["seeds"]) == (6, 4)
     assert pair["difference"] == pytest.approx(0.5 - 0.8, abs=0.1)
-    assert pair["in a word"] == "PPO AR is better than PPO shared."
+    assert pair["conclusion"] == "PPO AR is better than PPO shared."
     # by seed on each task, then over tasks: the mean difference is that of the means of tasks
     ours, theirs = (sweep.where(algorithm="ppo", factorization=f) for f in ("shared", "ar"))
     gaps = [sweep.scaled(a, a.scores) - sweep.scaled(b, b.scores)
@@ -104,7 +104,7 @@ def test_seeds_to_settle_are_never_fewer_than_did_not(tmp_path):
     (sweep,) = sweeps_of("paper", store)
     (pairs,) = comparison_tables(sweep)
     rows = [dict(zip(pairs.columns, row, strict=True)) for row in pairs.rows]
-    open_ones = [row for row in rows if row["in a word"] == "No telling yet."]
+    open_ones = [row for row in rows if row["conclusion"] == "Inconclusive."]
     assert 0 < len(open_ones) < len(rows)
     for row in rows:
         settled = row["p (Holm)"] < 0.05

@@ -74,7 +74,7 @@ def test_a_cell_that_cannot_be_built_is_named_and_the_others_are_measured(tmp_pa
     costs, (hopeless,) = estimate(runs, runs, Store(tmp_path), max_members=1, workers=1)
     assert [(c.algorithm, c.runs) for c in costs] == [("dqn", 2), ("ppo", 2)]
     assert (hopeless.cell, hopeless.runs) == ("shoot/hybrid/sac/joint", 2)
-    assert "joint factorization needs options" in hopeless.why
+    assert "joint factorization needs discrete heads" in hopeless.why
 
 
 @pytest.mark.parametrize("algorithm", ["dqn", "ppo"])

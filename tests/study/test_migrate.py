@@ -121,7 +121,7 @@ def test_nobody_else_may_be_at_work(tmp_path):
     with (
         Locks(tmp_path / "s") as locks,
         locks.planning(),
-        pytest.raises(StoreError, match="somebody is at work"),
+        pytest.raises(StoreError, match="another process is at work"),
     ):
         migrate(tmp_path / "s")
 

@@ -473,7 +473,7 @@ BROKEN = {
     "import nosuchmodule": "at line 1; got ModuleNotFoundError: No module named 'nosuchmodule'",
     "x = 1\ny = z": "at line 2; got NameError: name 'z' is not defined",
     "def make():\n    return 1 / 0": "at line 2; got ZeroDivisionError",
-    "def make(steps: int, seeds=3): ...": "must be told its argument 'steps'; allowed: int.*--args",
+    "def make(steps: int, seeds=3): ...": "needs its argument 'steps'; allowed: int.*--args",
 }
 
 

@@ -70,7 +70,7 @@ class Acting:
         elif gives_masks and not self._reminded:
             self._reminded = True
             logger.warning(
-                "The environment gives masks and predict() has none, so it may choose an illegal "
+                "The environment gives masks and predict() got none, so it may choose an illegal "
                 "option. Pass it on: predict(obs, action_mask=info['action_mask'])."
             )
         draw = None if deterministic else self._draws

@@ -85,7 +85,7 @@ def train(
     """
     if checkpoint is None and checkpoint_every is not None:
         raise ConfigError(
-            "checkpoint_every without a checkpoint",
+            "checkpoint_every needs a checkpoint",
             got=checkpoint_every,
             fix='Say where: learn(..., checkpoint="run.zip").',
         )

@@ -196,7 +196,7 @@ def _check_late(before: RunConfig, after: RunConfig) -> None:
     late = [n for n in _FIRST if getattr(ours, n, None) != getattr(theirs, n, None)]
     if late:
         raise ConfigError(
-            "this says how learning begins, and what was saved has begun already",
+            "this setting applies to the start of training, which the checkpoint is past",
             got=", ".join(late),
             fix="Leave it out, or train a new agent with it.",
         )

@@ -68,6 +68,6 @@ def begun_for(target_steps: int | None) -> int:
     """The steps that the last `learn` was to reach; refuses where there was none."""
     if target_steps is None:
         raise ConfigError(
-            "the first call of learn needs steps", got=None, fix="Say learn(100_000)."
+            "the first call of learn needs total_timesteps", got=None, fix="Call learn(100_000)."
         )
     return target_steps

@@ -94,7 +94,7 @@ class Scheduled(Evaluate):
         self._env: VecEnv | None = None
         if world.is_alone(loop.keys.num_members, loop.lazy_env.num_slots):
             raise EnvError(
-                "evaluating while it learns needs a second environment, and this agent was handed "
+                "evaluation during training needs a second environment, and this agent was handed "
                 "the only one there is",
                 got=f"eval_every={every}",
                 fix="Hand over an id, or a callable that makes the environment; or leave "

@@ -32,7 +32,7 @@ def export_member(
     suffix = os.path.splitext(os.fspath(path))[1]
     if suffix not in kinds:
         raise ConfigError(
-            "the name of an exported file says what it is",
+            "an exported file has an unknown ending",
             got=os.fspath(path),
             allowed="a name that ends in .onnx, or in .pt2 for PyTorch",
         )

@@ -24,7 +24,7 @@ from headwise.training.transition import MASKS
 _ALWAYS = 1 << 26
 """Numbers of the observations of all slots that a file may promise whatever it holds: 256 MB."""
 _FIX = (
-    "It was changed by hand, or comes from somebody you should not trust. Use another checkpoint."
+    "It was changed by hand, or comes from a source you should not trust. Use another checkpoint."
 )
 _FLAGS = ("terminated", "truncated", "valid", *MASKS)
 _FRAMES = {"number": torch.int64, "newest": torch.int64, "apart": torch.float32}

@@ -112,7 +112,7 @@ def _resumed(asked: Asked, argv: Sequence[str]) -> tuple[Agent, Path, int | None
     if "total_timesteps" in given:
         if run.total_timesteps <= agent.steps:
             raise ConfigError(
-                "this run has taken so many steps already",
+                "this run is already longer",
                 got=f"--total-timesteps {run.total_timesteps}",
                 allowed=f"more than {agent.steps}: --total-timesteps says how many there are to be "
                 "in all",
@@ -120,7 +120,7 @@ def _resumed(asked: Asked, argv: Sequence[str]) -> tuple[Agent, Path, int | None
         return agent, checkpoint, run.total_timesteps - agent.steps
     if agent.target_steps is None:
         raise ConfigError(
-            "nobody has said how long this run is", fix="Say it: --total-timesteps 100000."
+            "the length of this run is unknown", fix="Give it: --total-timesteps 100000."
         )
     return agent, checkpoint, None
 

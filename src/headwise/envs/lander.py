@@ -333,7 +333,7 @@ def checked_limit(max_episode_steps: object) -> int:
     number = int(max_episode_steps) if is_whole(max_episode_steps) else -2
     if not -1 <= number <= MOST["max_episode_steps"]:
         raise EnvError(
-            "Lander: max_episode_steps is no number of steps",
+            "Lander: max_episode_steps is not a number of steps",
             got=max_episode_steps,
             allowed=f"whole numbers to {MOST['max_episode_steps']}; 0 or -1 is no limit",
         )

@@ -99,12 +99,12 @@ class DeployedPolicy(nn.Module):
         """Arguments of `forward` with the right shapes and types, for tracing."""
         if not deterministic and not self.learner.num_uniforms:
             raise ConfigError(
-                "this policy leaves nothing to chance, so it cannot be drawn from",
+                "this policy is deterministic, so actions cannot be sampled from it",
                 got="deterministic=False",
-                allowed="deterministic=True, which takes the best action",
+                allowed="deterministic=True, which takes the greedy action",
             )
         if masks and not self.spec.num_choices:
-            raise ConfigError("there are no options to mask", got=str(self.spec))
+            raise ConfigError("there are no discrete heads to mask", got=str(self.spec))
         arguments: dict[str, Any] = {
             "observation": self.observations.example(rows),
             "uniform": None,

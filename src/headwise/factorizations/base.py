@@ -165,7 +165,7 @@ def need_options(blueprint: Blueprint, name: str) -> None:
     """Refuses critics that branch over options for an action without any: it would be `shared`."""
     if not blueprint.layout.num_discrete:
         raise ConfigError(
-            f"SAC with factorization {name!r} branches over options, and this action has none",
+            f"SAC with factorization {name!r} branches over discrete heads, and there are none",
             got=str(blueprint.layout.spec),
             fix="Use factorization='shared', which is the same thing here.",
         )

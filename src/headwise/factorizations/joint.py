@@ -47,9 +47,9 @@ class Joint(Factorization):
         """Every head must be discrete, and their product not too large."""
         if spec.joint_size is None:
             raise ConfigError(
-                "the joint factorization needs options, and some heads are Ranges",
+                "the joint factorization needs discrete heads, and some are continuous (Range)",
                 got=str(spec),
-                allowed="Choices, or Ranges cut into bins",
+                allowed="discrete heads, or continuous ones cut into bins",
                 fix="Give a number of bins, or use factorization='ar', which is as expressive.",
             )
         if spec.joint_size > self.max_joint:

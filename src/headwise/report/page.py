@@ -50,12 +50,12 @@ _VERDICT_CLASS = {
     Verdict.MISSING: "none",
 }
 _ABOUT = {
-    "Claims": "What the paper says, and whether these runs bear it out.",
-    "Scores": "Final scores over seeds, with what can be said about the differences.",
+    "Claims": "The paper's claims, and whether these runs support them.",
+    "Scores": "Final scores over seeds, and tests of their differences.",
     "Learning curves": "Returns over training.",
-    "Compute": "Parameters, operations and times as measured.",
-    "Tables": "What every cell earned, in the environment's own returns.",
-    "Runs": "What this report rests on.",
+    "Compute": "Parameters, floating-point operations and training times.",
+    "Tables": "Returns of every cell, unscaled.",
+    "Runs": "The runs in this report.",
 }
 
 

@@ -44,7 +44,7 @@ class Choice:
     def __post_init__(self) -> None:
         if not is_whole(self.n) or not 1 <= self.n <= MAX_OPTIONS:
             raise SpaceError(
-                "a Choice needs a number of options",
+                "a Choice needs its number of options",
                 got=self.n,
                 allowed=f"a whole number from 1 up, to {MAX_OPTIONS:,}",
             )

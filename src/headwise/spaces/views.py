@@ -95,7 +95,7 @@ class View:
         lost = [native.names[h] for h in sorted(joined) if not wants_choice[h]]
         if lost:
             raise SpaceError(
-                f"the {kind} view drives heads by numbers that constraints join",
+                f"the {kind} view makes heads continuous that constraints join",
                 got=lost,
                 allowed="heads that choose",
                 fix="Use the discrete or the hybrid view.",

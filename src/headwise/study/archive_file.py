@@ -63,7 +63,7 @@ def read_archive_file(path: Path) -> ArchiveFile:
             f"{path} has a name that no study can have",
             got=repr(study["name"]),
             allowed=STUDY_NAMES,
-            fix="Was it changed by hand? Ask whoever gave it to you for another.",
+            fix="Was it changed by hand? Get another copy from where you have it.",
         )
     if not fits:
         raise no_archive(path, f"columns {', '.join(table.schema.names)}")

@@ -62,9 +62,9 @@ def _environment(base: EnvironmentConfig, named: Environment | str | None) -> En
     name = base.env if named is None else named
     if name is None:
         raise ConfigError(
-            "nobody says in which environment the study trains",
+            "the study has no environment",
             got="env=None",
-            fix='Say it in the base, RunConfig.of("ppo", "CartPole-v1"), or in the grid as "env".',
+            fix='Name it in the base, RunConfig.of("ppo", "CartPole-v1"), or in the grid as "env".',
         )
     return Environment(name, settings=base.env_settings)
 

@@ -88,7 +88,7 @@ def _check_arguments(path: Path, make: Callable[..., object], arguments: dict[st
     for p in parameters:
         if p.name in known and p.default is p.empty and p.name not in arguments:
             raise ConfigError(
-                f"the study {path.stem} must be told its argument {p.name!r}",
+                f"the study {path.stem} needs its argument {p.name!r}",
                 allowed=_words(hints[p.name]) if p.name in hints else None,
                 fix=f"Give it: --args {p.name}=VALUE.",
             )

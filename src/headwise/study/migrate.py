@@ -34,7 +34,7 @@ def migrate(folder: Path) -> Migrated:
     with Locks(folder) as locks, locks.planning() as alone:
         if not alone:
             raise StoreError(
-                f"somebody is at work in {folder}",
+                f"another process is at work in {folder}",
                 fix="Wait for the runner to end, or stop it; finished runs are safe.",
             )
         names = {name: run_id for run_id, name in old_folders(folder).items()}

@@ -46,7 +46,7 @@ def refuse_layout_1(folder: Path) -> None:
     """Raises if nothing can be put into a study's folder because it has an earlier layout."""
     if (version := read_as_it_is(folder)["version"]) != LAYOUT:
         raise StoreError(
-            f"the study in {folder} was begun by an earlier version, whose settings have other "
+            f"the study in {folder} was started by an earlier version, whose settings have other "
             "names",
             got=f"layout {version}",
             allowed=f"layout {LAYOUT}",
@@ -106,6 +106,6 @@ def _checked(path: Path, data: Any) -> dict[str, Any]:
             f"{path} has a name that no study can have",
             got=repr(data["name"]),
             allowed=STUDY_NAMES,
-            fix="The file was changed by hand, or comes from somebody you should not trust.",
+            fix="The file was changed by hand, or comes from a source you should not trust.",
         )
     return data

@@ -62,13 +62,13 @@ class StopOnReturn:
             raise ConfigError("the score to stop at must be a number", got=score)
         if self.members not in ("all", "any"):
             raise ConfigError(
-                "members must say who has to reach the score",
+                "members must be all or any: which of them must reach the return",
                 got=self.members,
                 allowed="'all' or 'any'",
             )
         if self.on not in ("rollout", "eval"):
             raise ConfigError(
-                "on must say which return has to reach the score",
+                "on must be rollout or eval: which return must be reached",
                 got=self.on,
                 allowed="'rollout' or 'eval'",
             )

@@ -85,7 +85,7 @@ class Normalizer:
         clip: float = 10.0,
     ) -> None:
         if not clip > 0.0:
-            raise ConfigError("clip must be a size", got=clip, allowed="numbers above 0")
+            raise ConfigError("clip must be positive", got=clip, allowed="numbers above 0")
         device = gamma.device
         self.clip = clip
         self._obs = None

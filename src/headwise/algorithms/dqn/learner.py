@@ -36,9 +36,9 @@ class DQNLearner(OffPolicyLearner):
         kind, keys = task.factorization, task.keys
         if task.spec.num_ranges:
             raise ConfigError(
-                "dqn chooses among options, and some heads are Ranges",
+                "dqn needs discrete heads, and some are continuous (Range)",
                 got=str(task.spec),
-                fix="Give a number of bins: bins=11.",
+                fix="Cut them into bins: bins=11.",
             )
         super().__init__(config, task)
         _check(config, kind)

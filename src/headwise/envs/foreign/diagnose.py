@@ -40,7 +40,7 @@ def flag(where: Where, slot: int, name: str, value: Any) -> bool:
             return bool(array.item())
     except (TypeError, ValueError):
         pass
-    raise EnvError(f"{where(slot)}: {name} is no truth", got=repr(value), allowed="True or False")
+    raise EnvError(f"{where(slot)}: {name} is not a bool", got=repr(value), allowed="True or False")
 
 
 def ends(where: Where, slot: int, terminated: Any, truncated: Any) -> tuple[bool, bool]:
@@ -65,7 +65,7 @@ def number(where: str, reward: Any) -> float:
             return float(reward.item() if isinstance(reward, np.ndarray) else reward)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise EnvError(f"{where}: the reward is no number", got=reward, allowed="numbers")
+    raise EnvError(f"{where}: the reward is not a number", got=reward, allowed="numbers")
 
 
 def observations(codec: EnvCodec, rows: Iterable[Any], where: Where) -> None:

@@ -94,7 +94,9 @@ class HeadsForm:
             return
         if not isinstance(action, tuple | list) or len(action) != 2:
             raise SpaceError(
-                f"{self._where} has the wrong structure", got=action, allowed="(options, numbers)"
+                f"{self._where} has the wrong structure",
+                got=action,
+                allowed="(discrete, continuous)",
             )
         self._parts[0].write(action[0])
         self._parts[1].write(action[1])
@@ -110,7 +112,7 @@ class OneOfForm:
         spec = engine.spec
         if spec.num_choices != 1 or spec.cardinalities[0] != spec.num_ranges:
             raise ConfigError(
-                f"{engine.name}: the action is not one kind with a number of its own",
+                f"{engine.name}: the action is not one discrete head with its own parameter",
                 got=str(spec),
                 allowed='action_form="heads"',
                 fix="Platform is, in its hybrid view with three parameter heads.",

@@ -96,7 +96,7 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
         better, worse = names if difference > 0 else reversed(names)
         wanted = seeds_to_settle(pair.found, pair.seeds, alpha=level)
         settle: int | str | None = "> 100,000" if wanted is None else max(wanted, ENOUGH_SEEDS)
-        word = "No telling yet" if pair.seeds >= ENOUGH_SEEDS else "Too few seeds"
+        word = "Inconclusive" if pair.seeds >= ENOUGH_SEEDS else "Too few seeds"
         if pair.incomplete:
             settle, word = None, f"Incomplete: {pair.incomplete}"
         elif pair.seeds >= ENOUGH_SEEDS and p < 0.05:
@@ -122,13 +122,13 @@ def comparison_tables(sweep: Sweep) -> Iterator[Table]:
         "The mean difference over the tasks that both have: paired by seed on each task, summed "
         f"over tasks by Satterthwaite. Score: {sweep.scale}. p (Holm) is corrected for all "
         f"{len(rows)} comparisons of the table and decides, with {ENOUGH_SEEDS} seeds at least. "
-        "On unlike devices: on some task the two sides were made on other kinds of device, with "
-        "products of another precision, or by another engine. "
-        "Seeds to settle, where it does not: with how many the same test at the level of all "
-        "comparisons would show a difference as large as this, with power 0.8.",
+        "On unlike devices: on some task the two sides were trained on different kinds of device, "
+        "with another matmul precision, or by another engine version. "
+        "Seeds to settle, where inconclusive: the number of seeds with which the same test, at the "
+        "level of all comparisons, would detect a difference this large with power 0.8.",
         (
             "method", "against", "tasks", "seeds", "steps", "difference", "95 % interval", "p",
-            "p (Holm)", "seeds to settle", "in a word",
+            "p (Holm)", "seeds to settle", "conclusion",
         ),
         tuple(rows),
         tuple({"algorithm": a} for a, *_ in found),

@@ -79,10 +79,9 @@ def writable(path: str | os.PathLike[str], *, folder: bool = False) -> Path:
 def another_run(path: Path) -> ConfigError:
     """What `check_unused` raises."""
     return ConfigError(
-        "there are the numbers of another run already",
+        "there are metrics of another run already",
         got=str(path),
-        fix="Go on with that run, Agent.load(path).learn(...); or delete them, or choose another "
-        "path.",
+        fix="Resume that run, Agent.load(path).learn(...); or delete them, or choose another path.",
     )
 
 

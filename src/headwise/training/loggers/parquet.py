@@ -82,7 +82,7 @@ class ParquetLogger:
             return self._parquet.read_table(part, page_checksum_verification=True)
         except (OSError, ValueError) as error:
             raise ConfigError(
-                "cannot read the numbers of the run so far",
+                "cannot read the metrics of the run so far",
                 got=f"{part}: {error}",
                 fix="Delete that file; what it holds of earlier steps is lost.",
             ) from error
