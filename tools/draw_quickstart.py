@@ -88,7 +88,7 @@ def _write_curves(reports: list[hw.Report], path: Path, ink: str) -> None:
                           ha="right", fontsize=8)  # fmt: skip
         axes.set(xlabel="environment steps of each seed", ylabel="return", xlim=(0, STEPS))
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="lower right")
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.95))
         figure.savefig(path, transparent=True, metadata={"Date": None})
         plt.close(figure)
 
