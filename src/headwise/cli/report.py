@@ -32,6 +32,14 @@ class ReportCommand:
     means: Path | None = None
     """File of mean learning curves, drawn where a cell's runs have no stored curves:
     results/paper_mean_curves.csv of the repository is one."""
+    curves: Path | None = None
+    """Folder or archive of the same study with learning curves, of another engine for example; they
+    come before means: results/paper_engine2.parquet."""
+    scale: Literal["reference", "min-max"] = "reference"
+    """Scale of scores in figures and tables: from random play to the best policy known, or, as
+    published, from the lowest to the highest point of any curve on a task."""
+    bands: Literal["interval", "sem"] = "interval"
+    """Bands around learning curves: Student's 95 % intervals, or, as published, standard errors."""
     formats: tuple[Literal["png", "pdf"], ...] = ("png", "pdf")
     """File formats of figures, beside the page."""
     with_: Annotated[tuple[Path, ...], tyro.conf.arg(name="with")] = ()
@@ -60,6 +68,9 @@ class ReportCommand:
                 self.out,
                 times=None if self.times is None else _found(self.times),
                 means=self.means,
+                curves=None if self.curves is None else _found(self.curves),
+                scale=self.scale,
+                bands=self.bands,
                 formats=self.formats,
                 all_runs=self.all_runs,
                 on_progress=status.update,

@@ -28,6 +28,18 @@ _NESTED = ("env_settings", "settings", "factorization_settings")
 
 
 @dataclass(frozen=True)
+class Lent:
+    """Learning curves in the place of those that a cell's runs do not have; for figures alone."""
+
+    curves: Array
+    """(runs, points), over equal shares of the steps."""
+    words: str
+    """What they are, beside the name of a line."""
+    is_mean: bool = False
+    """Whether the mean and its band alone are those of runs."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """Runs of one configuration, one for each seed."""
 
@@ -46,6 +58,7 @@ class Cell:
     They are of the engine that trained the cell."""
     failed: tuple[Record, ...] = ()
     """Runs of the same configuration that raised."""
+    lent: Lent | None = None
 
     @property
     def steps(self) -> int:
@@ -93,6 +106,8 @@ class Cell:
 
         It is that of greedy evaluations where there were such.
         """
+        if self.lent is not None:
+            return self.lent.curves
         if self.is_evaluated:
             return np.stack([run.evaluation_curve() for run in self.runs])
         return self.training_curves
@@ -101,6 +116,15 @@ class Cell:
     def training_curves(self) -> Array:
         """The returns in training of every run, (runs, points), over equal shares of the steps."""
         return np.stack([run.curve() for run in self.runs])
+
+    @property
+    def points(self) -> Array:
+        """What the range of a task is taken from: curves, and scores of runs without one."""
+        if self.lent is not None:
+            curves = self.lent.curves
+            return np.append(curves.mean(axis=0) if self.lent.is_mean else curves, self.scores)
+        scores = np.array([run.score for run in self.runs])
+        return np.append(self.curves, scores[np.isnan(self.curves).all(axis=-1)])
 
     @property
     def is_evaluated(self) -> bool:
@@ -137,10 +161,10 @@ class Lost:
 
 def lost_of(runs: Iterable[Record], failed: Iterable[Record]) -> list[Lost]:
     """The configurations of failed runs that none of the other runs has, in order of names."""
-    known = {_configuration(run) for run in runs}
+    known = {configuration(run) for run in runs}
     groups: dict[str, list[Record]] = {}
     for run in failed:
-        groups.setdefault(_configuration(run), []).append(run)
+        groups.setdefault(configuration(run), []).append(run)
     lost = [Lost(tuple(group)) for name, group in groups.items() if name not in known]
     return sorted(lost, key=lambda one: (one.place, one.runs[0].id))
 
@@ -163,18 +187,18 @@ def cells_of(
     """
     groups: dict[tuple[str, str], list[Record]] = {}
     for run in runs:
-        groups.setdefault((_configuration(run), run.made), []).append(run)
+        groups.setdefault((configuration(run), run.made), []).append(run)
     lent: dict[tuple[str, int], list[Record]] = {}
     for run in timed:
-        lent.setdefault((_configuration(run, but="total_timesteps"), run.engine), []).append(run)
+        lent.setdefault((configuration(run, but="total_timesteps"), run.engine), []).append(run)
     lost: dict[str, list[Record]] = {}
     for run in failed:
-        lost.setdefault(_configuration(run), []).append(run)
+        lost.setdefault(configuration(run), []).append(run)
     cells = [
         _cell(
             group,
-            lent.get((_configuration(group[0], but="total_timesteps"), group[0].engine), ()),
-            lost.get(_configuration(group[0]), ()),
+            lent.get((configuration(group[0], but="total_timesteps"), group[0].engine), ()),
+            lost.get(configuration(group[0]), ()),
         )
         for group in groups.values()
     ]
@@ -199,7 +223,8 @@ def cells_of(
     return sorted(cells, key=rank)
 
 
-def _configuration(run: Record, but: str = "") -> str:
+def configuration(run: Record, but: str = "") -> str:
+    """What runs of one cell have in common, as text; `but` names what they need not."""
     kept = {key: value for key, value in run.config.items() if key not in (*_NOT_SHARED, but)}
     return json.dumps(kept, sort_keys=True)
 
@@ -279,6 +304,8 @@ class Band:
     mean: Array
     low: Array
     high: Array
+    error: Array
+    """The standard error of the mean; NaN where the interval is not Student's."""
     num_runs: int
 
 
@@ -292,10 +319,12 @@ def band(strata: Sequence[Array]) -> Band:
     strata = [part for part in strata if len(part)]
     if not strata:
         nothing = np.full(NUM_POINTS, np.nan)
-        return Band(nothing, nothing, nothing, 0)
+        return Band(nothing, nothing, nothing, nothing, 0)
     found = contrast([part.T for part in strata])
-    low, high = (np.where(np.isfinite(end), end, np.nan) for end in found.interval())
-    return Band(found.value, low, high, sum(map(len, strata)))
+    low, high, error = (
+        np.where(np.isfinite(end), end, np.nan) for end in (*found.interval(), found.error)
+    )
+    return Band(found.value, low, high, error, sum(map(len, strata)))
 
 
 def _place(name: str, known: Iterable[str]) -> int:

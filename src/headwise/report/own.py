@@ -99,11 +99,11 @@ def lines(
             continue
         found = contrast([np.stack(rows).T])
         beyond = x > last * (1.0 + 1e-9)
-        mean, low, high = (
+        mean, low, high, error = (
             np.where(beyond | ~np.isfinite(part), np.nan, part)
-            for part in (found.value, *found.interval())
+            for part in (found.value, *found.interval(), found.error)
         )
-        series.append(line(str(value), str(value), Band(mean, low, high, len(rows))))
+        series.append(line(str(value), str(value), Band(mean, low, high, error, len(rows))))
     return Lines(title, x, tuple(series), x_label, y_label)
 
 

@@ -108,6 +108,8 @@ class Sweep:
     """The cells that it would have if it were whole, as far as anybody knows."""
     lost: tuple[Lost, ...] = ()
     """What has no cell because all of its runs failed."""
+    by_range: bool = False
+    """Whether figures and tables of scores have the paper's scale, too."""
 
     @property
     def title(self) -> str:
@@ -128,8 +130,7 @@ class Sweep:
         read_curves(self.cells)
         found = {}
         for task in self.tasks:
-            cells = [cell for cell in self.cells if cell.task == task]
-            points = np.concatenate([*(c.curves.ravel() for c in cells), *map(_lone_scores, cells)])
+            points = np.concatenate([cell.points for cell in self.cells if cell.task == task])
             points = points[np.isfinite(points)]
             found[task] = (float(points.min()), float(points.max())) if points.size else (0.0, 1.0)
         return found
@@ -144,7 +145,7 @@ class Sweep:
         """What the scale of `scaled` is, for captions."""
         greedy = "of greedy episodes at the end, " if self.is_evaluated else ""
         known = f"{greedy}0 is random play, 1 the best policy known"
-        without = {c.task for c in self.cells if _by_reference(c, np.zeros(1)) is None}
+        without = {c.task for c in self.cells if self._by_reference(c, np.zeros(1)) is None}
         if not without:
             return known
         range_ = "0 and 1 are the lowest and the highest point of any learning curve on the task"
@@ -154,12 +155,17 @@ class Sweep:
 
     def scaled(self, cell: Cell, values: Array) -> Array:
         """Returns of a cell on the common scale: by reference scores where its task has them."""
-        scaled = _by_reference(cell, values)
+        scaled = self._by_reference(cell, values)
         return self.min_max(cell, values) if scaled is None else scaled
 
     def min_max(self, cell: Cell, values: Array) -> Array:
         """Returns of a cell on the paper's scale."""
         return min_max(values, *self.limits[cell.task])
+
+    def _by_reference(self, cell: Cell, values: Array) -> Array | None:
+        run = cell.runs[0]
+        settings: dict[str, Any] = {**(run.config.get("env_settings") or {}), "view": cell.view}
+        return None if self.by_range else by_reference(values, run.env, **settings)
 
     def where(self, **conditions: str | tuple[str, ...]) -> list[Cell]:
         """The cells that meet all conditions, and have scores."""
@@ -358,18 +364,6 @@ def _refuse_unfit(cells: Iterable[Cell]) -> None:
     for cell in cells:
         if cell.incomplete:
             raise IncompleteError(cell.incomplete)
-
-
-def _lone_scores(cell: Cell) -> Array:
-    """The scores of runs without a learning curve."""
-    scores = np.array([run.score for run in cell.runs])
-    return np.asarray(scores[np.isnan(cell.curves).all(axis=-1)])
-
-
-def _by_reference(cell: Cell, values: Array) -> Array | None:
-    run = cell.runs[0]
-    settings: dict[str, Any] = {**(run.config.get("env_settings") or {}), "view": cell.view}
-    return by_reference(values, run.env, **settings)
 
 
 def _trait(cell: Cell, name: str) -> str:

@@ -6,17 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from headwise.errors import ConfigError
 from headwise.files import replace_file
+from headwise.registry import unknown
 from headwise.report.cells import cells_of, lost_of
 from headwise.report.claims import Entry, Evidence, all_claims, ledger
 from headwise.report.figures.curves import curve_figures
 from headwise.report.figures.figure import Figure
 from headwise.report.figures.paper import FORMATS, save
 from headwise.report.figures.scores import score_figures
-from headwise.report.means import Means, read_means
+from headwise.report.figures.together import with_errors
+from headwise.report.means import Lender, read_means
 from headwise.report.own import own_abouts, own_claims, own_figures
 from headwise.report.page import left_out, render_page
 from headwise.report.registry import extensions
@@ -37,6 +39,13 @@ from headwise.study.records import Record
 CONTENTS = "contents.txt"
 """Lists the files of a report, so that the next one can take away what it no longer has."""
 
+Scale: TypeAlias = Literal["reference", "min-max"]
+"""From random play to the best policy known, or from the lowest to the highest point of a task."""
+Bands: TypeAlias = Literal["interval", "sem"]
+"""Student's 95 % intervals, or standard errors of the mean."""
+SCALES: tuple[Scale, ...] = get_args(Scale)
+BANDS: tuple[Bands, ...] = get_args(Bands)
+
 _OWN = re.compile(r"index\.html|(figures|tables)/[\w-]+\.[a-z]+")
 
 
@@ -46,6 +55,9 @@ def write_report(
     *,
     times: str | Path | None = None,
     means: str | Path | None = None,
+    curves: str | Path | None = None,
+    scale: Scale = "reference",
+    bands: Bands = "interval",
     formats: Sequence[str] = FORMATS,
     all_runs: bool = False,
     on_progress: Callable[[str], None] | None = None,
@@ -61,6 +73,10 @@ def write_report(
             they lack if they were trained on a GPU: those of runs that differ in seed and steps
             alone.
         means: A file of mean learning curves, for figures of cells whose runs have none stored.
+        curves: The folder or archive of the same study with such curves, by another engine, say:
+            they come before `means`. No score and no claim counts either.
+        scale: Of scores in figures and tables; "min-max" is the paper's, which the ledger has.
+        bands: Around learning curves; "sem" is the paper's.
         formats: Files to draw figures into: png, pdf. Without any: the page and the tables.
         all_runs: Whether runs count that are in a folder and not in its plan.
         on_progress: Told what is being done.
@@ -70,6 +86,9 @@ def write_report(
     if not paths:
         raise ConfigError("a report needs the folder of a study", got="none")
     tell, note = on_progress or (lambda _: None), on_notice or (lambda _: None)
+    for name, got, allowed in (("scale", scale, SCALES), ("bands", bands, BANDS)):
+        if got not in allowed:
+            raise unknown(f"{name} of a report", got, allowed)
     lent = None if means is None else read_means(means)
     tell("reading runs")
     stores = pooled(read_store(path, all_runs=all_runs) for path in paths)
@@ -81,10 +100,15 @@ def write_report(
     target = (first.with_suffix("") if first.is_file() else first) / "report"
     target = target if out is None else Path(out)
 
+    lender = Lender.of(lent, () if curves is None else read_store(curves).runs)
     evidence = gather(stores, [run for store in timing for run in store])
+    evidence = replace(
+        evidence, sweeps=tuple(replace(s, by_range=scale == "min-max") for s in evidence.sweeps)
+    )
     results = Results.of_stores(stores)
     tell("drawing figures")
-    figures = unique([*_figures(evidence, lent), *own_figures(results)])
+    drawn = [*_figures(evidence, lender), *own_figures(results)]
+    figures = unique(map(with_errors, drawn) if bands == "sem" else drawn)
     tell("judging claims")
     mine = list(own_claims(results))
     papers = ledger(all_claims(evidence), evidence)
@@ -133,10 +157,10 @@ def gather(stores: Iterable[StudyRuns], timed: Sequence[Record] = ()) -> Evidenc
     return Evidence(tuple(special), tuple(sweeps))
 
 
-def _figures(evidence: Evidence, means: Means | None) -> Iterable[Figure]:
+def _figures(evidence: Evidence, lender: Lender) -> Iterable[Figure]:
     for sweep in evidence.sweeps:
         yield from score_figures(sweep)
-        yield from curve_figures(sweep, means)
+        yield from curve_figures(sweep, lender)
     for extension in extensions():
         yield from extension.figures(evidence)
 

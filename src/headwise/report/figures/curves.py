@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +12,8 @@ from headwise.envs.reference import reference_score
 from headwise.errors import ConfigError
 from headwise.report.cells import Band, Cell, band, grid
 from headwise.report.figures.figure import Figure, Lines, Series
-from headwise.report.figures.together import line, steps_note, titled, together
-from headwise.report.means import MeanCurve, Means, mean_of
+from headwise.report.figures.together import BAND, line, steps_note, titled, together
+from headwise.report.means import Lender
 from headwise.report.names import (
     ALGORITHMS,
     DASHES,
@@ -31,36 +31,32 @@ from headwise.report.sweep import Method, Sweep, methods_of
 from headwise.study.measures import NUM_POINTS
 
 SECTION = "Learning curves"
-BAND = "Bands: 95 % intervals of the mean over seeds (Student's); a single seed has none."
 
 
-def curve_figures(sweep: Sweep, means: Means | None = None) -> Iterator[Figure]:
+def curve_figures(sweep: Sweep, lender: Lender | None = None) -> Iterator[Figure]:
     """Every figure of learning curves: of the cells of which there are any.
 
     Args:
         sweep: The runs.
-        means: Curves of cells that have none, for the figures of single environments.
+        lender: What has curves for cells whose runs have none.
     """
-    own = {cell.name for cell in sweep.cells if np.isfinite(cell.curves).any()}
-    known = replace(sweep, cells=tuple(c for c in sweep.cells if c.name in own))
-    several_views = len({cell.view for cell in known.cells}) > 1
+    cells = [cell if lender is None else lender.lend(cell) for cell in sweep.cells]
+    known = replace(sweep, cells=tuple(c for c in cells if np.isfinite(c.curves).any()))
     if len(known.tasks) > 1:  # of one task the figure of its environment says it all
         yield _noted(_by_type_and_family(known), known.cells, sweep.cells)
-    if several_views:
+    if len({cell.view for cell in known.cells}) > 1:
         yield _noted(_by_family(known), known.cells, sweep.cells)
         yield _noted(_types(known), known.cells, sweep.cells)
-    lent = {cell.name: found for cell in sweep.cells if (found := mean_of(cell, means or {}))}
-    drawn = replace(sweep, cells=tuple(c for c in sweep.cells if c.name in {*own, *lent}))
-    for task in drawn.tasks:
-        for v in in_order((c.view for c in drawn.every(task=task)), VIEWS):
-            cells = drawn.every(task=task, view=v)
-            yield _noted(_environment(sweep, cells, lent), cells, sweep.every(task=task, view=v))
+    for task in known.tasks:
+        for v in in_order((c.view for c in known.every(task=task)), VIEWS):
+            mine = known.every(task=task, view=v)
+            yield _noted(_environment(sweep, mine), mine, sweep.every(task=task, view=v))
 
 
 def _noted(figure: Figure, drawn: Sequence[Cell], there: Sequence[Cell]) -> Figure:
     missing = len(there) - len(drawn)
     note = f" {missing} of {len(there)} cells have no curve." if missing else ""
-    return replace(figure, caption=figure.caption + note)
+    return replace(figure, caption=figure.caption + _lent_note(drawn) + note)
 
 
 def _same(panels: Sequence[Lines]) -> str:
@@ -189,7 +185,7 @@ def cut(curves: Array, steps: int, shortest: int) -> Array:
     return np.stack([np.interp(points, shares, curve) for curve in curves])
 
 
-def _environment(sweep: Sweep, cells: Sequence[Cell], lent: Mapping[str, MeanCurve]) -> Figure:
+def _environment(sweep: Sweep, cells: Sequence[Cell]) -> Figure:
     """The returns of one task, against environment steps."""
     task, view = cells[0].task, cells[0].view
     panels = []
@@ -197,8 +193,9 @@ def _environment(sweep: Sweep, cells: Sequence[Cell], lent: Mapping[str, MeanCur
         mine = [cell for cell in cells if cell.algorithm == a]
         methods = [(cell.factorization, cell.apart) for cell in mine]
         x = np.unique(np.concatenate([grid(cell.steps) for cell in mine]))
-        series = [_until_its_end(cell, x, dash, lent.get(cell.name))
-                  for cell, dash in zip(mine, _dashes(methods), strict=True)]  # fmt: skip
+        series = [
+            _until_its_end(cell, x, dash) for cell, dash in zip(mine, _dashes(methods), strict=True)
+        ]
         series += [_in_training(cell, x) for cell in mine if cell.is_evaluated]
         panels.append(
             Lines(
@@ -215,8 +212,7 @@ def _environment(sweep: Sweep, cells: Sequence[Cell], lent: Mapping[str, MeanCur
         _name(sweep, "environment", task, view),
         SECTION,
         titled(f"{task}, {actions_name(view)}", sweep),
-        f"{_what_is_drawn(cells)}; a line ends where its "
-        f"runs end. {BAND}" + steps_note(cells) + _lent_note(cells, lent),
+        f"{_what_is_drawn(cells)}; a line ends where its runs end. {BAND}" + steps_note(cells),
         tuple(panels),
     )
 
@@ -228,30 +224,36 @@ def _what_is_drawn(cells: Sequence[Cell]) -> str:
     return f"Mean return of greedy evaluations; dotted, the m{training}, while it explores"
 
 
-def _lent_note(cells: Sequence[Cell], lent: Mapping[str, MeanCurve]) -> str:
-    count = sum(cell.name in lent for cell in cells)
-    if not count:
-        return ""
-    return (
-        f" {count} of {len(cells)} lines, dotted and named as means, are of runs whose own curves "
-        "are not stored: only the mean and its interval are."
-    )
+def _lent_note(cells: Sequence[Cell]) -> str:
+    """What is not of the cells' own runs, with a space before it."""
+    lent = [cell.lent for cell in cells if cell.lent is not None]
+    means = sum(one.is_mean for one in lent)
+    note = ""
+    for words in sorted({one.words for one in lent if not one.is_mean}):
+        count = sum(one.words == words for one in lent)
+        note += f" Of {count} of {len(cells)} cells the curves are those of other runs ({words})."
+    if means:
+        note += (
+            f" Of {means} of {len(cells)} cells the runs' own curves are not stored: only their "
+            "mean and its interval are, dotted where they are a line of their own."
+        )
+    return note
 
 
-def _until_its_end(cell: Cell, x: Array, dash: str, lent: MeanCurve | None) -> Series:
-    """A cell's curve at given steps, nothing beyond its own; or the mean that it has instead."""
-    found, own = band([cell.curves]) if lent is None else lent.band, grid(cell.steps)
+def _until_its_end(cell: Cell, x: Array, dash: str) -> Series:
+    """A cell's curve at given steps, nothing beyond its own."""
     label = _label((cell.factorization, cell.apart))
-    if lent is not None:
-        dash, label = "dot", f"{label} (mean of {found.num_runs})"
-    return line(cell.factorization, label, _at(found, own, x), dash)
+    if cell.lent is not None:
+        dash = "dot" if cell.lent.is_mean else dash
+        label = f"{label} ({cell.lent.words})"
+    return line(cell.factorization, label, _at(band([cell.curves]), grid(cell.steps), x), dash)
 
 
 def _in_training(cell: Cell, x: Array) -> Series:
     """The returns in training of a cell whose line is that of its evaluations; without a band."""
     found = band([cell.training_curves])
     nothing = np.full_like(found.mean, np.nan)
-    bare = _at(Band(found.mean, nothing, nothing, found.num_runs), grid(cell.steps), x)
+    bare = _at(Band(found.mean, nothing, nothing, nothing, found.num_runs), grid(cell.steps), x)
     label = f"{_label((cell.factorization, cell.apart))} (training)"
     return line(cell.factorization, label, bare, "dot")
 
@@ -259,11 +261,11 @@ def _in_training(cell: Cell, x: Array) -> Series:
 def _at(found: Band, own: Array, x: Array) -> Band:
     """A band at given steps, nothing beyond its own."""
     if x.size > own.size:
-        mean, low, high = (
+        mean, low, high, error = (
             np.interp(x, own, values, left=np.nan, right=np.nan)
-            for values in (found.mean, found.low, found.high)
+            for values in (found.mean, found.low, found.high, found.error)
         )
-        found = Band(mean, low, high, found.num_runs)
+        found = Band(mean, low, high, error, found.num_runs)
     return found
 
 

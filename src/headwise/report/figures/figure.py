@@ -23,6 +23,8 @@ class Series:
     high: Array | None = None
     dash: str = "solid"
     num_runs: int = 0
+    error: Array | None = None
+    """The standard error of the mean."""
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ def _profiles(sweep: Sweep) -> Figure:
             rng = generator_for(*_words(sweep, "profiles", a, method))
             found = performance_profile(strata, thresholds, rng, samples=1000)
             runs = sum(map(len, strata))
-            shown = Band(found.share, found.low, found.high, runs)
+            shown = Band(found.share, found.low, found.high, np.full_like(found.low, np.nan), runs)
             alike = [other for other in lines if other[0] == method[0]]
             dash = DASHES[alike.index(method) % len(DASHES)]
             series.append(line(method[0], _label(method, words), shown, dash))

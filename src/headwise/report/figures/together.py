@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from headwise.report.cells import Band, Cell
-from headwise.report.figures.figure import Series
+from headwise.report.figures.figure import Figure, Lines, Series
 from headwise.report.sweep import Sweep
+
+BAND = "Bands: 95 % intervals of the mean over seeds (Student's); a single seed has none."
+SEM = "Bands: a standard error of the mean over seeds to both sides; a single seed has none."
 
 Line = TypeVar("Line", bound=Hashable)
 Key = Callable[[Cell], tuple[str, ...]]
@@ -111,4 +114,21 @@ def line(key: str, label: str, found: Band, dash: str = "solid") -> Series:
     """A line of a panel with its band, if it has one."""
     known = np.isfinite(found.low).any()
     low, high = (found.low, found.high) if known else (None, None)
-    return Series(key, label, found.mean, low, high, dash, found.num_runs)
+    return Series(key, label, found.mean, low, high, dash, found.num_runs, found.error)
+
+
+def with_errors(figure: Figure) -> Figure:
+    """A figure whose bands are standard errors, as published, where they were intervals."""
+    panels = [
+        replace(panel, series=tuple(map(_with_error, panel.series)))
+        if isinstance(panel, Lines)
+        else panel
+        for panel in figure.panels
+    ]
+    return replace(figure, panels=tuple(panels), caption=figure.caption.replace(BAND, SEM))
+
+
+def _with_error(series: Series) -> Series:
+    if series.low is None or series.error is None or np.isnan(series.error).all():
+        return series
+    return replace(series, low=series.y - series.error, high=series.y + series.error)

@@ -10,7 +10,7 @@ import numpy as np
 
 from headwise.report.cells import Band, band
 from headwise.report.figures.figure import Figure, Lines
-from headwise.report.figures.together import line
+from headwise.report.figures.together import BAND, line
 from headwise.report.names import (
     ALGORITHMS,
     DASHES,
@@ -27,7 +27,6 @@ from headwise.study.records import Record
 
 SECTION = "Contextual-Decoupler"
 SMOOTHED = "Return smoothed over episodes as in the paper (0.95 / 0.05)."
-BAND = "Bands: 95 % intervals of the mean over seeds (Student's); a single seed has none."
 _ESTIMATOR_DASH = {"": "solid", "range": "solid", "grad": "dash", "uniform": "dot"}
 
 
@@ -71,8 +70,9 @@ def _curve(
     found, beyond = band([np.stack(curves)]), np.full(points.size - own.size, np.nan)
     if not found.num_runs:
         return None
-    mean, low, high = (np.append(end, beyond) for end in (found.mean, found.low, found.high))
-    return Band(mean, low, high, found.num_runs)
+    ends = (found.mean, found.low, found.high, found.error)
+    mean, low, high, error = (np.append(end, beyond) for end in ends)
+    return Band(mean, low, high, error, found.num_runs)
 
 
 def _factorial(study: Decoupler) -> Figure:
@@ -192,10 +192,11 @@ def _lambdas(study: Decoupler) -> Figure:
                 continue
             label = f"{factorization_name(f)} {estimator}".strip() if f != "shared" else "no mixing"
             bands = [band([column[:, None]]) for column in columns]
-            mean, low, high = (
-                np.array([getattr(b, side)[0] for b in bands]) for side in ("mean", "low", "high")
+            mean, low, high, error = (
+                np.array([getattr(b, side)[0] for b in bands])
+                for side in ("mean", "low", "high", "error")
             )
-            found = Band(mean, low, high, sum(b.num_runs for b in bands))
+            found = Band(mean, low, high, error, sum(b.num_runs for b in bands))
             series.append(line(f, label, found, _ESTIMATOR_DASH.get(estimator, "dashdot")))
         if series:
             panels.append(
