@@ -90,9 +90,9 @@ class Sight:
 
     def __init__(self, policy: Encoder | None, critic: Encoder | None, scratch: Scratch) -> None:
         self._policy, self._critic, self._scratch = policy, critic, scratch
-        self.shares = policy is not None and policy is critic
+        self.is_shared = policy is not None and policy is critic
         """Whether there is one encoder for both."""
-        self.encoders = (policy,) if self.shares else (policy, critic)
+        self.encoders = (policy,) if self.is_shared else (policy, critic)
 
     def policy(self, obs: Buffer, *, learns: bool = False) -> Buffer:
         """What the policy sees; see `Encoder.forward`."""
@@ -104,14 +104,14 @@ class Sight:
 
     def critic_backward(self, x: Buffer) -> None:
         """From the critic's gradient by features to its encoder; a shared one waits for both."""
-        if self.shares:
+        if self.is_shared:
             ops.copy(x.gradient_buffer, out=self._of_critic(x))
         elif self._critic is not None:
             self._critic.backward(x)
 
     def policy_backward(self, x: Buffer) -> None:
         """From the policy's gradient by features, or that of both together, to the encoder."""
-        if self.shares:
+        if self.is_shared:
             ops.add(x.gradient_buffer, self._of_critic(x), out=x.gradient_buffer)
         if self._policy is not None:
             self._policy.backward(x)

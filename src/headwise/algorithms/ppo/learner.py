@@ -241,7 +241,7 @@ class PPOLearner(Learner):
 
         # loss = -sum_g E[min(r_g A_g, clip(r_g, 1 - c, 1 + c) A_g)] - ent_coef E[sum_h entropy_h]
         #        + kl_coef E[KL], with r_g = pi(a_g | s) / pi_old(a_g | s) of each group of heads
-        x = critic_sees if self.sight.shares else self.sight.policy(obs, learns=True)
+        x = critic_sees if self.sight.is_shared else self.sight.policy(obs, learns=True)
         self.actor.evaluate(x, actions, evaluation)  # log-probabilities and entropies
         if self.config.normalize_advantage == "batch":
             ops.standardize(batch["advantage"], row_weights, out=batch["advantage"])

@@ -90,7 +90,7 @@ class SACLearner(OffPolicyLearner):
         if self._first < layout.num_heads:
             self.actor = kind.actor(blueprint)
             scaled = self.setting("learning_rate", config.actor_lr_scale)
-            own = None if self._shares else self.actor_encoder
+            own = None if self._has_one_encoder else self.actor_encoder
             parts = with_encoder(self.actor.parts, own)
             self.optimizers["actor"] = Adam(
                 Store(keys, parts), scaled, max_norm=max_norm, alive=alive
@@ -159,14 +159,14 @@ class SACLearner(OffPolicyLearner):
         self.critic.greedy(x, self._act_sampler.action, self.mask)
 
     @property
-    def _shares(self) -> bool:
+    def _has_one_encoder(self) -> bool:
         """Whether actor and critics see the same of an observation."""
         return self.actor_encoder is self.encoder
 
     def _both_see(self, obs: Buffer, name: str) -> tuple[Buffer, Buffer]:
         """What the actor sees of observations, and critics where they choose anything."""
         actor_sees = self._seen(self.actor_encoder, obs, name)
-        if self._shares or not self._first:
+        if self._has_one_encoder or not self._first:
             return actor_sees, actor_sees
         return actor_sees, self._seen(self.encoder, obs, name)
 
@@ -211,7 +211,7 @@ class SACLearner(OffPolicyLearner):
         self._soften()
         actor_sees, x = self._for_improvement(x)
         soft = self.improvement.gradient(actor_sees, x, batch.mask, alpha)
-        if self.actor_encoder is not None and not self._shares:
+        if self.actor_encoder is not None and not self._has_one_encoder:
             self.actor_encoder.backward(actor_sees)
         if self.actor is not None:
             self.optimizers["actor"].step()
@@ -230,7 +230,7 @@ class SACLearner(OffPolicyLearner):
             return x, x
         held = self._scratch("held", x.num_rows, x.width, gradient=False)
         ops.copy(x, out=held)
-        if self._shares:
+        if self._has_one_encoder:
             return held, held
         return self._seen(self.actor_encoder, self.batch.obs, "learns", learns=True), held
 
