@@ -36,7 +36,7 @@ def summary_of(kind: type[Any]) -> str:
 def described(kind: type[T]) -> type[T]:
     """A decorator for dataclasses: `help()` shows every setting, its default and its meaning.
 
-    The list is read from the source when somebody asks for it, not at import.
+    The list is read from the source on first use, not at import.
     """
     kind.__doc__ = _Described(kind, summary_of(kind))  # type: ignore[assignment]
     return kind

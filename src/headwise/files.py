@@ -16,7 +16,7 @@ from headwise.errors import StoreError
 
 
 def unique(name: str) -> str:
-    """A name that nobody else uses; what stands before the dot says what it belongs to."""
+    """A unique name; what stands before the dot says what it belongs to."""
     return f"{name}.{uuid.uuid4().hex[:12]}"
 
 

@@ -108,7 +108,7 @@ AT_LEARN = {
     "reset_num_timesteps": "learn goes on where it is called again; a new Agent begins anew.",
     **{name: f'Say it to the environment: env_settings={{"{name}": ...}}.' for name in _OF_ENV},
 }
-"""What is said when an agent is made elsewhere, and to `learn` or to nobody here."""
+"""What is said when an agent is made elsewhere, and to `learn` or to nothing here."""
 
 
 def suggestion(name: str, known: Collection[str]) -> str | None:

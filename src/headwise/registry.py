@@ -22,7 +22,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 def unknown(
     kind: str, name: object, known: Iterable[str], instead: Mapping[str, str] = _NOTHING
 ) -> ConfigError:
-    """The error for a name that nobody registered; the known name that may be meant comes first.
+    """The error for an unregistered name; the known name that may be meant comes first.
 
     Args:
         kind: What it should be the name of.

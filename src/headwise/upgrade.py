@@ -83,7 +83,7 @@ def upgrade_settings(algorithm: str, settings: Mapping[str, Any], num_envs: int)
     """The settings of an algorithm of layout 1 in today's.
 
     Args:
-        algorithm: Its name; of somebody's own only what all algorithms have is known.
+        algorithm: Its name; of a user's own only what all algorithms have is known.
         settings: Some or all of them.
         num_envs: Environments of each member.
     """

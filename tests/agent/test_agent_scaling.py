@@ -54,25 +54,25 @@ def agent(algo="ppo", seeds=2, **settings):
 
 
 def scale(one):
-    return one.loop.normalizer.obs_mean, one.loop.normalizer.obs_deviation
+    return one.loop.normalizer.obs_mean, one.loop.normalizer.obs_std
 
 
 def test_it_begins_by_the_bounds_and_goes_by_what_is_seen():
     one = agent()
     assert one.config.normalization.normalize_obs == "auto"
-    mean, deviation = scale(one)
+    mean, std = scale(one)
     order = one.face.obs_spec.slices  # by name: a Dict is sorted
     angle, drift, lamp = (order[name].start for name in ("angle", "drift", "lamp"))
     assert mean[0, angle] == 180.0
-    assert deviation[0, angle] == pytest.approx(90.0)
-    assert (mean[0, drift], float(deviation[0, drift])) == (0.0, pytest.approx(1.0))
+    assert std[0, angle] == pytest.approx(90.0)
+    assert (mean[0, drift], float(std[0, drift])) == (0.0, pytest.approx(1.0))
     one.learn(64, progress=False)
-    mean, deviation = scale(one)
+    mean, std = scale(one)
     assert (mean[:, angle] < 180.0).all()
     assert (mean[:, drift] > 500.0).all()
-    assert (deviation[:, drift] > 10.0).all()
+    assert (std[:, drift] > 10.0).all()
     assert (mean[:, lamp] == 0.0).all()
-    assert (deviation[:, lamp] == 1.0).all()
+    assert (std[:, lamp] == 1.0).all()
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_probabilities_at_the_first_minibatch_are_those_that_acted(monkeypatch):
 
     monkeypatch.setattr(learner, "update", watched_update)
     monkeypatch.setattr(normalizer, "take", watched_take)
-    mean, deviation = (x.clone() for x in scale(one))
+    mean, std = (x.clone() for x in scale(one))
     one.learn(64, progress=False)
     assert len(raw) == 32
     seen = torch.stack(raw, dim=1)  # (P, T, E, O)
-    by_hand = ((seen - mean[:, None, None]) / deviation[:, None, None]).clamp(-10, 10).float()
+    by_hand = ((seen - mean[:, None, None]) / std[:, None, None]).clamp(-10, 10).float()
     assert torch.equal(learned[0], by_hand)
     assert not torch.equal(scale(one)[0], mean)  # and then it has moved
 

@@ -16,7 +16,7 @@ def test_bounds_are_the_middle_and_a_quarter_of_the_width():
     found = prior(spaces.Box(np.float32([-50, 0]), np.float32([50, 360])))
     assert found.learned.all()
     assert found.mean.tolist() == [0.0, 180.0]
-    assert found.deviation.tolist() == [25.0, 90.0]
+    assert found.std.tolist() == [25.0, 90.0]
     assert found.rows.tolist() == [1000.0, 1000.0]
 
 
@@ -26,7 +26,7 @@ def test_bounds_that_say_nothing():
     assert found.learned.all()
     assert not found.rows.any()
     assert not found.mean.any()
-    assert (found.deviation == 1.0).all()
+    assert (found.std == 1.0).all()
 
 
 def test_bytes_are_divided_by_255_and_switches_and_categories_by_nothing():
@@ -39,7 +39,7 @@ def test_bytes_are_divided_by_255_and_switches_and_categories_by_nothing():
     )
     codec, found = ObsCodec(space), prior(space)
     told = {
-        path: (found.learned[part].tolist(), found.deviation[part].tolist())
+        path: (found.learned[part].tolist(), found.std[part].tolist())
         for path, part in codec.spec.slices.items()
     }
     assert told == {

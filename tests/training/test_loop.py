@@ -120,9 +120,9 @@ def test_ppo_remembers_what_it_saw_and_replay_what_there_was():
 
 def test_the_policy_plays_with_the_same_scale_as_it_learned():
     agent = small_agent("ppo", Countdown, normalize_obs=True).learn(200, progress=False)
-    mean, deviation = agent.loop.normalizer.obs_mean, agent.loop.normalizer.obs_deviation
+    mean, std = agent.loop.normalizer.obs_mean, agent.loop.normalizer.obs_std
     obs = torch.full((2, 1, 1), 4.0)
-    by_hand = agent.loop.algorithm.policy(((obs - mean[:, None]) / deviation[:, None]).float())
+    by_hand = agent.loop.algorithm.policy(((obs - mean[:, None]) / std[:, None]).float())
     member = agent.best_member
     assert agent.predict(np.array([4.0]), deterministic=True) == by_hand[member, 0, 0]
 

@@ -77,7 +77,7 @@ def test_observations_come_out_with_mean_0_and_deviation_1():
     assert out.dtype == torch.float32
     np.testing.assert_allclose(out.mean((1, 2)), 0.0, atol=1e-3)
     np.testing.assert_allclose(out.std((1, 2)), 1.0, atol=1e-3)
-    by_hand = (obs[0].double() - ours.obs_mean[:, None]) / ours.obs_deviation[:, None]
+    by_hand = (obs[0].double() - ours.obs_mean[:, None]) / ours.obs_std[:, None]
     np.testing.assert_allclose(ours.obs(obs[0]), by_hand, rtol=1e-6)
 
 
@@ -131,7 +131,7 @@ def test_what_is_drawn_from_replay_is_normalized_by_now():
     out = ours.batch(batch)
     assert torch.equal(out.obs, ours.obs(obs[0]))
     assert torch.equal(out.next_obs, ours.obs(obs[1]))
-    expected = (reward[0] / ours.return_deviation).clamp(-10, 10)
+    expected = (reward[0] / ours.return_std).clamp(-10, 10)
     np.testing.assert_allclose(out.reward, expected, rtol=1e-6)
     assert out.action is batch.action
 
@@ -144,7 +144,7 @@ def test_what_is_not_asked_for_is_left_alone():
     assert torch.equal(ours.reward(reward[0], done[0], update=True), reward[0])
     assert ours.state_dict() == {}
     assert float(ours.obs_mean) == 0.0
-    assert float(ours.obs_deviation) == float(ours.return_deviation) == 1.0
+    assert float(ours.obs_std) == float(ours.return_std) == 1.0
     with pytest.raises(ConfigError, match="other things normalized"):
         ours.load_state_dict(normalizer().state_dict())
 
@@ -184,7 +184,7 @@ def test_the_scale_stands_still_till_it_is_time():
     ours = normalizer()
     obs, _, _ = stream(300)
     every = torch.ones(P, E, dtype=torch.bool)
-    places = ours.obs_mean.data_ptr(), ours.obs_deviation.data_ptr()
+    places = ours.obs_mean.data_ptr(), ours.obs_std.data_ptr()
     moved = []
     for t, o in enumerate(obs, start=1):
         before = ours.obs(obs[0])
@@ -194,10 +194,10 @@ def test_the_scale_stands_still_till_it_is_time():
         if not torch.equal(ours.obs(obs[0]), before):
             moved.append(t)
     assert moved == [1, 2, 4, 8, 16, 32, 64, 128, 256]
-    assert places == (ours.obs_mean.data_ptr(), ours.obs_deviation.data_ptr())  # as graphs want it
-    mean, deviation = obs[:256].double().mean((0, 2)), obs[:256].double().std((0, 2), correction=0)
+    assert places == (ours.obs_mean.data_ptr(), ours.obs_std.data_ptr())  # as graphs want it
+    mean, std = obs[:256].double().mean((0, 2)), obs[:256].double().std((0, 2), correction=0)
     np.testing.assert_allclose(ours.obs_mean, mean, rtol=1e-12)
-    np.testing.assert_allclose(ours.obs_deviation, deviation, rtol=1e-7)
+    np.testing.assert_allclose(ours.obs_std, std, rtol=1e-7)
 
 
 def test_with_rollouts_it_is_time_at_their_end():
@@ -228,7 +228,7 @@ def test_a_large_offset_costs_no_precision():
     obs = 1e6 + next(stream(50))
     see(ours, *obs)
     expected = obs.double().std((0, 2), correction=0)
-    np.testing.assert_allclose(ours.obs_deviation, expected, rtol=1e-6)
+    np.testing.assert_allclose(ours.obs_std, expected, rtol=1e-6)
 
 
 # --- what bounds say -----------------------------------------------------------------------------
@@ -242,20 +242,20 @@ def with_prior(prior, members=P, **settings):
 def test_bounds_are_worth_a_thousand_rows():
     ours = with_prior(ObsPrior.of([0.0], [360.0]))
     assert (ours.obs_mean == 180.0).all()
-    np.testing.assert_allclose(ours.obs_deviation, 90.0)
+    np.testing.assert_allclose(ours.obs_std, 90.0)
     see(ours, torch.full((P, 1000, 1), 80.0))
     # Half of the rows at 80, half around 180 with variance 8100: mean 130, variance 4050 + 2500.
     np.testing.assert_allclose(ours.obs_mean, 130.0)
-    np.testing.assert_allclose(ours.obs_deviation, 6550**0.5)
+    np.testing.assert_allclose(ours.obs_std, 6550**0.5)
 
 
 def test_without_bounds_only_a_small_deviation_is_doubted():
     ours = with_prior(ObsPrior.unknown(2))
     assert (ours.obs_mean == 0.0).all()
-    np.testing.assert_allclose(ours.obs_deviation, 1.0)
+    np.testing.assert_allclose(ours.obs_std, 1.0)
     see(ours, torch.tensor([[1e4 - 1.0, 7.0], [1e4 + 1.0, 7.0]]).repeat(P, 5, 1))
     np.testing.assert_allclose(ours.obs_mean[0], [1e4, 7.0])  # the prior has no place
-    np.testing.assert_allclose(ours.obs_deviation[0], [1.0, 0.5**0.5], rtol=1e-6)
+    np.testing.assert_allclose(ours.obs_std[0], [1.0, 0.5**0.5], rtol=1e-6)
 
 
 def test_bytes_and_categories_are_never_learned():

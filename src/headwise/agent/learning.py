@@ -129,7 +129,7 @@ def train(
 
 
 def _refuse_to_replace(path: str | os.PathLike[str], steps: int, load: str) -> None:
-    """A checkpoint that knows more than what is about to be saved there is somebody's work."""
+    """A checkpoint with more steps than the agent must not be overwritten."""
     held = held_steps(path)
     if held > steps:
         raise CheckpointError(

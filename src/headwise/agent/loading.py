@@ -173,7 +173,7 @@ def _goes_on(vec: VecEnv | None, state: State, changed: str, *, elsewhere: bool)
 
 
 def _leave_episodes(place: LazyEnv, world: World, seeds: Sequence[int], state: State) -> LazyEnv:
-    """The environment as it begins episodes that nobody has seen, and a state without the old."""
+    """The environment at the start of new episodes, and a state without the old ones."""
     for part in ("env", "now"):
         state.pop(part, None)
     if "so_far" in (known := state.get("normalizer", {})):

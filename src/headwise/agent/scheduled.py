@@ -28,7 +28,7 @@ from headwise.training.threads import training_threads
 from headwise.training.watch import Watch
 
 EPISODES = 20
-"""Episodes of a member in an evaluation, if nobody says otherwise."""
+"""Episodes of a member in an evaluation, by default."""
 SCHEDULED = 3
 """The purpose of episodes that are played while an agent learns."""
 logger = logging.getLogger("headwise")

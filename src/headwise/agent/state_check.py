@@ -108,7 +108,7 @@ def _check_learner(
 ) -> None:
     kinds = (type(config.algorithm), type(config.factorization))
     if not all(kind.__module__.startswith("headwise.") for kind in kinds):
-        return  # somebody's own may do more with its first numbers than ask for their shape
+        return  # a user's own may do more with its first numbers than ask for their shape
     held = sum(x.numel() for x in learner.values())
     least = len(seeds) * config.factorization.least_numbers(spec)
     if least > held:  # even tables of so many actions would be too large

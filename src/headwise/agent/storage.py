@@ -76,7 +76,7 @@ def load_parts(path: str | os.PathLike[str], device: str, encoder: Any = None) -
     Args:
         path: The file.
         device: Where tensors go.
-        encoder: The module of one's own that reads observations, of which a file has the name only.
+        encoder: A user's module that encodes observations, of which a file has only the name.
     """
     info, tensors = read_checkpoint(path)
     tensors = {STATE_PARTS.get(name, name): part for name, part in tensors.items()}

@@ -22,7 +22,7 @@ SHIPPED = ("headwise.studies.paper.inspector",)
 
 
 def inspector_named(name: str) -> Inspector:
-    """The inspector of that name; refuses a name that nobody registered."""
+    """The inspector of that name; refuses an unregistered name."""
     if name not in inspectors:
         for module in SHIPPED:
             import_module(module)

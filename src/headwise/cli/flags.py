@@ -158,7 +158,7 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
 
 
 def _typed(hint: Any) -> Any:
-    """An annotation without functions, which nobody can type: what is left of a schedule."""
+    """An annotation without functions, which cannot be typed: what is left of a schedule."""
     takes_functions = any(get_origin(one) is Callable for one in get_args(hint))
     return _SCHEDULE if takes_functions else hint
 

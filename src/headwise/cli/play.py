@@ -93,7 +93,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def check_screen() -> None:
-    """Refuses to play for nobody: without a screen a window opens all the same, and shows nothing.
+    """Refuses to play without a screen, where a window opens all the same, and shows nothing.
 
     Who names a driver in SDL_VIDEODRIVER has thought about it.
     """

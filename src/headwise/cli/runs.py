@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint.zip"
 """The agent, as it was last saved; runs of studies have one of the same name."""
 RUNS = Path("runs")
-"""Where runs, studies and reports are put if nobody says otherwise."""
+"""Where runs, studies and reports are put by default."""
 
 
 @dataclass(frozen=True, kw_only=True)

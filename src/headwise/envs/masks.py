@@ -132,7 +132,7 @@ class _Place:
             self._fill_parts(mask, out)
 
     def _check_table(self, mask: GivenTable, table: _Table | None) -> None:
-        """Refuses a table that nobody expects, by other heads, or of the wrong shape."""
+        """Refuses an unexpected table, by other heads, or of the wrong shape."""
         by = mask.heads[0] if len(mask.heads) == 1 else mask.heads
         if table is None or mask.heads != table.parents:
             name = self.names[0] if len(self.names) == 1 else None

@@ -37,7 +37,7 @@ class ReferenceScore:
     """What random actions and a good player score in an environment, seen in one view."""
 
     random: Score
-    """Of options and numbers drawn uniformly."""
+    """Of uniform random actions."""
     best: Score
     """Of the best policy that is known."""
     how: str
@@ -92,7 +92,7 @@ def reference_score(name_or_id: str, **settings: Any) -> ReferenceScore:
     mode = settings.get(known.mode, known.modes[0])
     task = mode, settings.get("view", known.default_view)
     others = [key for key in settings if key not in (*_NEUTRAL, known.mode)]
-    if others or task not in list(known.measured):  # a layout of one's own cannot be hashed
+    if others or task not in list(known.measured):  # a user's layout cannot be hashed
         raise ConfigError(
             f"{name} has no reference scores with these settings",
             got=settings,
@@ -133,7 +133,7 @@ def measure(env: VecEnv, policy: Policy, episodes: int) -> Score:
 
 
 def random_policy(spec: ActionSpec, rng: np.random.Generator) -> Policy:
-    """Options and numbers drawn uniformly."""
+    """Uniform random actions."""
 
     def act(obs: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
         unit = rng.random((len(obs), spec.num_heads))

@@ -60,14 +60,14 @@ class Step(NamedTuple):
     """False where no transition took place (the step in which a slot was only reset)."""
     final: Final | None
     legal: NDArray[np.bool_] | None
-    """Which options are legal on `obs`, (N, H, K); None where nobody tells."""
+    """Which options are legal on `obs`, (N, H, K); None where none is given."""
 
 
 class StepBatch(NamedTuple):
     """The result of one step of all slots, arrays of shape (P, E, ...): member, env slot.
 
-    The arrays belong to the environment and are overwritten by its next step; whoever wants to keep
-    them copies them.
+    The arrays belong to the environment and are overwritten by its next step: copy them to keep
+    them.
     """
 
     obs: NDArray[np.float32]
@@ -137,7 +137,7 @@ class VecEnv(Protocol):
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody else has begun episodes in what it steps, so that its own are over.
+        """Whether another owner has begun episodes in what it steps, so that its own are over.
 
         That happens to an environment that was handed over made and is the only one there is.
         """

@@ -105,17 +105,17 @@ def _normalize(
     """One member's normalization of observations, frozen."""
     if normalizer is None or not normalizer.scales_obs:
         return None
-    used = normalizer.obs_mean, normalizer.obs_deviation
-    mean, deviation = (x[member : member + 1].cpu().clone().unsqueeze(-2) for x in used)
+    used = normalizer.obs_mean, normalizer.obs_std
+    mean, std = (x[member : member + 1].cpu().clone().unsqueeze(-2) for x in used)
     clip = normalizer.clip
 
     def scaled(obs: Tensor, part: slice) -> Tensor:
-        x = (obs.reshape(*obs.shape[:2], -1) - mean[..., part]) / deviation[..., part]
+        x = (obs.reshape(*obs.shape[:2], -1) - mean[..., part]) / std[..., part]
         return x.clamp(-clip, clip).to(torch.float32).view(obs.shape)
 
     def normalize(seen: Seen) -> Seen:
         if isinstance(seen, Tensor):
-            return ((seen - mean) / deviation).clamp(-clip, clip).to(torch.float32)
+            return ((seen - mean) / std).clamp(-clip, clip).to(torch.float32)
         numbers = {leaf.path for leaf in spec.leaves if not leaf.is_packed}
         return {n: scaled(x, spec.slices[n]) if n in numbers else x for n, x in seen.items()}
 

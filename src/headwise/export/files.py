@@ -46,7 +46,7 @@ def export_onnx(
         path: Where the file goes; what is there is replaced.
         deterministic: Whether it takes the best action; if not, actions are drawn from the policy,
             by uniform numbers that are an input.
-        masks: Whether a mask over options is an input.
+        masks: Whether an action mask is an input.
     """
     target = _checked_path(path)
     for package in ("onnx", "onnxscript"):
@@ -95,7 +95,7 @@ def export_torch(
         path: Where the file goes; what is there is replaced.
         deterministic: Whether it takes the best action; if not, actions are drawn from the policy,
             by uniform numbers that are an input.
-        masks: Whether a mask over options is an input.
+        masks: Whether an action mask is an input.
     """
     target = _checked_path(path)
     program = _traced(policy, deterministic=deterministic, masks=masks)
@@ -157,7 +157,7 @@ def _traced(policy: DeployedPolicy, *, deterministic: bool, masks: bool) -> Expo
             # A learner's parameters are views of one tensor, which would be saved with each.
             program.constants[name] = x.detach().clone()
     for node in program.graph.nodes:
-        node.meta.pop("stack_trace", None)  # paths of whoever exports, and most of the file
+        node.meta.pop("stack_trace", None)  # paths of the exporting machine, and most of the file
     return program
 
 

@@ -18,7 +18,7 @@ from headwise.spaces import ActionSpec
 from headwise.spaces.bins import Binning
 
 UNIFORM = "uniform"
-"""The name of the input that chance comes in by."""
+"""The name of the input for uniform random numbers."""
 MASK = "action_mask"
 """The name of the input that says which options are legal."""
 

@@ -77,7 +77,7 @@ class AR(Factorization):
         return ChainValue(blueprint, self._graph(blueprint))
 
     def twins(self, blueprint: Blueprint) -> SoftValue:
-        """Advantage networks over options, given the numbers; or values of the whole action."""
+        """Advantage networks of discrete heads given continuous ones; or values of the action."""
         self._need_numbers_first(blueprint)
         discrete = blueprint.layout.num_discrete
         if not discrete:

@@ -115,7 +115,7 @@ def need_max(center: str, who: str) -> None:
 
 
 def check_shares(factorization: Factorization) -> None:
-    """Refuses an encoder for heads that share nothing, unless somebody says that they share it."""
+    """Refuses an encoder for heads that share nothing, unless a setting says that they share it."""
     if not getattr(factorization, "shared_encoder", True):
         raise ConfigError(
             f"the heads of the factorization {factorization.name!r} share nothing, and this "
@@ -162,7 +162,7 @@ def _told(spec: ActionSpec) -> str:
 
 
 def need_options(blueprint: Blueprint, name: str) -> None:
-    """Refuses critics that branch over options for an action without any: it would be `shared`."""
+    """Refuses critics that branch over discrete heads if there are none: use `shared`."""
     if not blueprint.layout.num_discrete:
         raise ConfigError(
             f"SAC with factorization {name!r} branches over discrete heads, and there are none",

@@ -129,7 +129,7 @@ class MixedValue(BranchingValue):
     def _mixer_gradient(self, weights: Buffer) -> Buffer:
         """What advantages count where all are zero, (P, N, B, D)."""
         rows = weights.num_rows
-        zero, gradient = (self.by_head(name, rows, gradient=False) for name in ("zero", "slope"))
+        zero, gradient = (self.by_head(name, rows, gradient=False) for name in ("zero", "gradient"))
         ops.mix_gradient(zero, weights, **self._bends, out=gradient)
         return gradient
 

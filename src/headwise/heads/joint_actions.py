@@ -78,7 +78,7 @@ def _rows(grid: NDArray[np.intp], link: Link, spec: ActionSpec) -> NDArray[np.in
 def _given(
     grid: NDArray[np.intp], spec: ActionSpec, device: torch.device
 ) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """For each table that is given: the row of a mask, the option, and who does not heed it."""
+    """For each given table: the row of a mask, the option, and the joint actions it forbids."""
     found, first, used = [], spec.num_heads, spec.active(grid)
     for link in spec.given:
         idle = ~used[:, [link.child, *link.parents]].all(-1)

@@ -1,4 +1,4 @@
-"""Actions as inputs of networks: one-hot options and numbers; and counterfactual queries."""
+"""Actions as inputs of networks, discrete heads one-hot; and counterfactual queries."""
 
 from __future__ import annotations
 

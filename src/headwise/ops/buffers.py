@@ -65,7 +65,7 @@ class Trace(metaclass=_OfThread):
     @staticmethod
     @contextmanager
     def paused() -> Iterator[None]:
-        """While it is entered, buffers are what they are: for whoever makes room for more."""
+        """While it is entered, buffers are what they are: for code that allocates more."""
         now, Trace.now = Trace.now, None
         try:
             yield
@@ -117,7 +117,7 @@ class Buffer:
     """Float32 numbers of every member, (P, N, R, W): copies, rows and columns.
 
     Copies are networks that a member has several of, such as heads or twins; what has one copy
-    serves all copies of whoever reads it. On the CPU compiled operations, torch and NumPy see the
+    serves all copies of its reader. On the CPU compiled operations, torch and NumPy see the
     same memory. Views (`columns`, `rows`, `copies`) share it. Whole numbers, where an operation
     takes some, lie in the bits.
 

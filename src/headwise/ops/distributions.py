@@ -301,8 +301,8 @@ def _beta_log_density(a: Tensor, b: Tensor, raw: Tensor) -> Tensor:
 def _beta_cdf(a: Tensor, b: Tensor, unit: Tensor) -> Tensor:
     """By Gauss-Legendre quadrature: torch has no closed form.
 
-    Nearly all mass lies within eight deviations of the mean, so 32 nodes on the part of that below
-    each edge are good to 3e-4 for any shapes.
+    Nearly all mass lies within 8 standard deviations of the mean, so 32 nodes on the part of that
+    below each edge are good to 3e-4 for any shapes.
     """
     nodes, weights = (constant(x, a) for x in _LEGENDRE)
     a, b = a[..., None, None], b[..., None, None]

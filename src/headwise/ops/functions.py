@@ -20,12 +20,12 @@ def softplus(x: Tensor) -> Tensor:
 
 
 def elu(x: Tensor) -> Tensor:
-    """X above zero, exp(x) - 1 below; its slope is 1 at zero, where max-centered advantages are."""
+    """X above zero, exp(x) - 1 below; its gradient at zero is 1, where greedy advantages are."""
     return torch.where(x > 0.0, x, torch.expm1(x.clamp_max(0.0)))
 
 
 def relu_from_zero(x: Tensor) -> Tensor:
-    """X from zero on, zero below; its slope is 1 at zero, as that of `elu`."""
+    """X from zero on, zero below; its gradient is 1 at zero, as that of `elu`."""
     return x.masked_fill(x < 0.0, 0.0)
 
 

@@ -33,8 +33,8 @@ def mix_gradient(advantage: Tensor, weights: Tensor, *, relu: bool, soft: bool) 
     """How much each advantage counts where it is, (P, N, B, H): the mixture's derivatives."""
     first, second = split(advantage, weights, soft=soft)
     inner = (advantage.unsqueeze(-1) * first).sum(-2)
-    slope = (inner >= 0.0).to(inner.dtype) if relu else torch.exp(inner.clamp_max(0.0))
-    outer = second * slope
+    derivative = (inner >= 0.0).to(inner.dtype) if relu else torch.exp(inner.clamp_max(0.0))
+    outer = second * derivative
     return (first * outer.unsqueeze(-2)).sum(-1)
 
 

@@ -51,7 +51,7 @@ class Network:
         rows: The most rows of a call.
         copies: Copies (N).
         sees: Runs of columns that each copy sees of each leaf; None: all of them.
-        shows_hidden: Whether somebody reads what comes out of hidden layers.
+        shows_hidden: Whether the outputs of hidden layers are read.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Network:
             x: The inputs, which must be those of the last `forward`.
             copies: The copies that it goes through; all if none is named.
             weights: Whether parameters learn, or are held constant.
-            add: Whether the inputs' gradients are added to, because somebody else wrote them.
+            add: Whether the inputs' gradients are added to, because another operation wrote them.
         """
         if len(x) != len(self._seen) or any(a is not b for a, b in zip(x, self._seen, strict=True)):
             raise ValueError("backward of other inputs than those of the last forward")

@@ -23,9 +23,9 @@ WARM_UP = 2
 class Recorded:
     """Operations that are done many times, in the same order on the same buffers.
 
-    Whatever changes from one time to the next must be in buffers: numbers that Python knows are
-    those of the first time; only how products are rounded is asked again. What runs while somebody
-    else captures is a part of that.
+    Whatever changes from one time to the next must be in buffers: Python numbers are
+    those of the first time; only how products are rounded is looked up again. What other threads
+    run during a capture is a part of it.
 
     Args:
         body: Does it once.
@@ -132,7 +132,7 @@ class Graphs(Generic[T]):
 
     def _capture(self, bundle: int) -> tuple[torch.cuda.CUDAGraph, T]:
         graph = torch.cuda.CUDAGraph()
-        # A graph of somebody else that is thrown away during a capture would end the process.
+        # Another loop's graph that is freed during a capture would end the process.
         collects = gc.isenabled()
         gc.disable()
         try:

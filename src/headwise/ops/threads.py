@@ -22,7 +22,7 @@ def members_over(count: int) -> Iterator[None]:
     """While it is entered, this thread spreads members over so many, and torch has one.
 
     Threads of torch wait for each other at every operation, which on a busy machine takes far
-    longer than the operation; those of compiled operations take over what nobody has begun.
+    longer than the operation; those of compiled operations take over what no other has begun.
     """
     before, chosen = torch.get_num_threads(), getattr(_chosen, "count", None)
     torch.set_num_threads(1)

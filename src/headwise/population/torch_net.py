@@ -1,6 +1,6 @@
 """Torch modules of every member, whose parameters and gradients lie in the members' store.
 
-This is the only place where autograd goes through somebody's own network. Optimizers, clipping,
+This is the only place where autograd goes through a user's own network. Optimizers, clipping,
 the quarantine of members, targets and checkpoints see numbers of a store, as of any network.
 """
 

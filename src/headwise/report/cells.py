@@ -207,7 +207,7 @@ def cells_of(
         if len(alike) > 1:
             for place, text in zip(alike, _differences([cells[i] for i in alike]), strict=True):
                 cells[place] = replace(cells[place], apart=text)
-    # Whoever looks a cell up by its name would otherwise lose one without a word.
+    # A lookup of cells by name would otherwise lose one silently.
     assert len({cell.name for cell in cells}) == len(cells)
 
     def rank(cell: Cell) -> tuple[str, int, int, int, str, str]:

@@ -65,7 +65,7 @@ class OwnSection:
 
 @dataclass
 class Registered:
-    """All that is registered, by the names of the functions: whoever comes again replaces it."""
+    """All that is registered, by the names of the functions: one of the same name replaces it."""
 
     claims: dict[str, OwnClaim] = field(default_factory=dict)
     figures: dict[str, OwnFigure] = field(default_factory=dict)

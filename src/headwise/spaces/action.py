@@ -271,7 +271,7 @@ class ActionSpec:
 
     @cached_property
     def full_mask(self) -> BoolArray:
-        """What may be chosen where nobody tells, (rows, K): see `mask_rows`."""
+        """What may be chosen where no mask is given, (rows, K): see `mask_rows`."""
         rows = [self.option_mask | ~self.is_choice[:, None]]
         for link in self.given:
             own = self.option_mask[link.child]

@@ -25,7 +25,7 @@ class ObsSpec:
     """The layout of an observation as a row of float32 words: which part came from where.
 
     A leaf of numbers fills a word for each, a category one for each option. A packed leaf fills its
-    words with bytes: nobody but `nets/preprocess.py` reads them as numbers.
+    words with bytes: only `nets/preprocess.py` reads them as numbers.
     """
 
     size: int
@@ -34,7 +34,7 @@ class ObsSpec:
     is_bytes: bool = False
     """Whether the spaces promise nothing but whole numbers from 0 to 255, as images are."""
     prior: ObsPrior | None = field(default=None, compare=False, repr=False)
-    """How `normalize_obs="auto"` begins; None, where nothing is scaled unless somebody says so."""
+    """How `normalize_obs="auto"` begins; None, where nothing is scaled by default."""
     leaves: tuple[ObsLeaf, ...] = field(default=(), compare=False, repr=False)
     """What the slices are made of; empty for a plain vector."""
     space: Any = field(default=None, compare=False, repr=False)

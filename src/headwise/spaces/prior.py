@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 MOST_BOUND = 1e6
 """A bound of this size says nothing about what is seen."""
 BOUND_ROWS = 1000.0
-"""Rows that what bounds say is worth."""
+"""Rows that a prior from bounds counts as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +20,11 @@ class ObsPrior:
     """What a space says of the size of its numbers, before any is seen; arrays (O,)."""
 
     learned: NDArray[np.bool_]
-    """Which numbers are scaled by what is seen; the others are divided by `deviation` for ever."""
+    """Which numbers are scaled by what is seen; the others are divided by `std` for ever."""
     mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
+    std: NDArray[np.float64]
     rows: NDArray[np.float64]
-    """How many rows that is worth; 0 where nothing is known."""
+    """How many rows the prior counts as; 0 where nothing is known."""
 
     @classmethod
     def of(cls, low: Any, high: Any) -> ObsPrior:
@@ -35,14 +35,14 @@ class ObsPrior:
         low, high = (np.asarray(x, dtype=np.float64).ravel() for x in (low, high))
         known = (np.abs(low) < MOST_BOUND) & (np.abs(high) < MOST_BOUND) & (low < high)
         low, high = np.where(known, low, -2.0), np.where(known, high, 2.0)
-        mean, deviation = 0.5 * (low + high), 0.25 * (high - low)
-        return cls(np.ones_like(known), mean, deviation, BOUND_ROWS * known)
+        mean, std = 0.5 * (low + high), 0.25 * (high - low)
+        return cls(np.ones_like(known), mean, std, BOUND_ROWS * known)
 
     @classmethod
-    def fixed(cls, size: int, deviation: float = 1.0) -> ObsPrior:
+    def fixed(cls, size: int, std: float = 1.0) -> ObsPrior:
         """Of numbers that are divided by a constant, whatever is seen."""
         zeros = np.zeros(size)
-        return cls(np.zeros(size, dtype=np.bool_), zeros, zeros + deviation, zeros)
+        return cls(np.zeros(size, dtype=np.bool_), zeros, zeros + std, zeros)
 
     @classmethod
     def unknown(cls, size: int) -> ObsPrior:
@@ -52,10 +52,10 @@ class ObsPrior:
     @classmethod
     def joined(cls, parts: Sequence[ObsPrior]) -> ObsPrior:
         """Of several parts of a vector, in their order."""
-        columns = [(p.learned, p.mean, p.deviation, p.rows) for p in parts]
+        columns = [(p.learned, p.mean, p.std, p.rows) for p in parts]
         return cls(*(np.concatenate(one) for one in zip(*columns, strict=True)))
 
     @property
     def says_nothing(self) -> bool:
         """Whether all stays as it is."""
-        return not self.learned.any() and bool((self.deviation == 1.0).all())
+        return not self.learned.any() and bool((self.std == 1.0).all())

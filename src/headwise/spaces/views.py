@@ -187,7 +187,7 @@ def _driven(condition: Condition, options: int) -> Condition:
 def _first_of(option: float, options: int) -> float:
     """The first number that drives an option: `2 * option / options - 1`, but for rounding.
 
-    `bin_index` rounds as it goes, so the number is sought by halving, to the last bit: whoever
+    `bin_index` rounds as it goes, so the number is sought by halving, to the last bit: code that
     drives an option exactly at its edge must also be told that its parameters are in use.
     """
     edge = 2.0 * option / options - 1.0

@@ -50,7 +50,7 @@ def _version(package: str) -> str | None:
 def _commit() -> str | None:
     """The commit of the source, with a `+` if files were changed; None outside a checkout.
 
-    Where Headwise is installed in an environment that lies in somebody's repository, Git would
+    Where Headwise is installed in an environment that lies in another repository, Git would
     answer for that one; so it is asked whether it knows this very file.
     """
     here = Path(__file__).parent

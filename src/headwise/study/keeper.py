@@ -24,7 +24,7 @@ class Keeper:
     def __init__(self, pack: Pack, env: VecEnv) -> None:
         first = pack.runs[0]
         self._pack, self._obs_spec = pack, env.obs_spec
-        # A checkpoint names no module: nothing is imported for whoever loads it.
+        # A checkpoint names no module: nothing is imported when it is loaded.
         self._world = World(bare_id(first.env), first.env_settings, first.view)
         self._face = self._world.face(env)
 

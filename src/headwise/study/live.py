@@ -1,4 +1,4 @@
-"""What is under way in a study's folder, for whoever looks: steps and returns so far, by run.
+"""What is under way in a study's folder, for `study status`: steps and returns so far, by run.
 
 A runner writes a small file for each pack that it trains, now and then. Nothing rests on them.
 """
@@ -60,7 +60,7 @@ class Live:
         remove(self._path(pack))
 
     def sweep(self, held: Callable[[list[str]], list[str]]) -> None:
-        """Removes the notes of killed runners: those of which nobody holds a run.
+        """Removes the notes of killed runners: those of which no process holds a run.
 
         Args:
             held: Tells which of some runs a living runner has.
@@ -71,7 +71,7 @@ class Live:
                     remove(path)
 
     def read(self) -> dict[str, UnderWay]:
-        """What was last said of each run; of those that nobody works on any more, too."""
+        """What was last said of each run; of those that no process works on any more, too."""
         found: dict[str, UnderWay] = {}
         for path in sorted(self._folder.glob("[!.]*.json")):
             with suppress(OSError, ValueError, TypeError, AttributeError):

@@ -103,7 +103,7 @@ def _hints(make: Callable[..., object]) -> dict[str, Any]:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the kind that is asked for; nobody looks into containers.
+    """Whether a value is of the kind that is asked for; containers are not searched.
 
     Arguments come from a command line, where whatever is not a Python literal is text.
     """

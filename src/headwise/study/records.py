@@ -219,7 +219,7 @@ class Record:
         try:
             text = self._bytes(name).decode()
             data = parse_json(text)
-            if "\\ud" in text.lower():  # maybe half of a pair, which nobody can draw or write
+            if "\\ud" in text.lower():  # maybe half of a pair, which cannot be drawn or written
                 data = json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
         except (OSError, ValueError, KeyError) as error:
             raise self._unreadable(name, error) from error

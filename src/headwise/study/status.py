@@ -40,7 +40,7 @@ class Failure:
 
 
 class Running(NamedTuple):
-    """A run that somebody is working on."""
+    """A run that is being trained."""
 
     run: Run
     so_far: UnderWay | None

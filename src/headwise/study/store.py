@@ -251,7 +251,7 @@ class Store:
     # --- putting in -----------------------------------------------------------------------------
 
     def put(self, result: RunResult) -> bool:
-        """Puts a finished run in; False if someone else had finished it already."""
+        """Puts a finished run in; False if another process had finished it already."""
         checkpoint = {} if result.checkpoint is None else {CHECKPOINT: result.checkpoint}
         return self.put_files(
             result.run,
@@ -293,7 +293,7 @@ class Store:
                     except FileNotFoundError:
                         if part.exists():
                             raise
-                        continue  # another runner took it for what somebody dead had left behind
+                        continue  # another runner took it for what a dead process had left behind
                     if published:
                         sync_folder(self.runs)
                         return True
@@ -306,7 +306,7 @@ class Store:
                 remove(part)
 
     def _write(self, part: Path, run: Run, contents: dict[str, Any]) -> None:
-        """Writes a run's folder where nobody looks for it; what is there already stays."""
+        """Writes a run's folder where no reader looks for it; what is there already stays."""
         part.mkdir(parents=True, exist_ok=True)
         for name, content in {"config.json": run.to_json(), **contents}.items():
             data = content if isinstance(content, bytes) else json_bytes(content)
@@ -325,7 +325,7 @@ class Store:
         owners = {path: path.name.split(".")[0] for path in self.scratch.iterdir()}
         kept = {"study", *held(list(owners.values()))}
         for path, owner in owners.items():
-            if owner not in kept:  # whole, for whoever does write there after all to see it
+            if owner not in kept:  # whole, so that a late writer sees it
                 gone = self.scratch / unique("gone")
                 with suppress(OSError):
                     path.rename(gone)

@@ -25,7 +25,7 @@ class Bridge:
     """Takes steps of an environment to a device, and actions to the environment.
 
     `load` and `action` are for the environment's side; `tensors` and `send` for the device's, where
-    they may be captured. `expect` is called after every `send`, captured or not, by whoever asked
+    they may be captured. `expect` is called after every `send`, captured or not, by the caller
     for it, on the stream that it is on.
     """
 

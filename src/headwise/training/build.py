@@ -44,7 +44,7 @@ def make_loop(
     if keys.device.type == "cpu":
         keep_freed_memory()
     elif keys.device.type == "cuda":
-        # Graphs of a loop that nobody has any more keep their memory until they are found.
+        # Graphs of a loop without references keep their memory until they are found.
         gc.collect()
     if env.num_members != keys.num_members:
         raise ConfigError(

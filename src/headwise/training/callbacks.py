@@ -79,7 +79,7 @@ class StopOnReturn:
     def __call__(self, report: Report) -> bool:
         """Whether to stop."""
         if not report.alive.any():
-            return True  # nobody is left to reach anything
+            return True  # no member is left to reach anything
         if self.on == "eval":
             found = report.values.get("eval/mean_return")
             if found is None:
@@ -250,7 +250,7 @@ class Checkpoint(RunCallback):
     """Writes checkpoints now and then.
 
     One that cannot be written is reported, and the run goes on: the previous one is still there,
-    and the next may succeed. Whoever runs it writes the first and the last, which must succeed.
+    and the next may succeed. The loop writes the first and the last, which must succeed.
 
     Args:
         save: Writes a checkpoint.
@@ -313,7 +313,7 @@ class Interrupt(RunCallback):
         return self.pressed
 
     def close(self) -> None:
-        """Leaves Ctrl-C to whoever had it before."""
+        """Leaves Ctrl-C to its previous handler."""
         self._open.close()
 
     def _press(self) -> None:

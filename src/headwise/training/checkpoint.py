@@ -45,7 +45,7 @@ class Checkpoint(NamedTuple):
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Writes a file in one step: whoever reads sees the old one or the new one, never a part.
+    """Writes a file in one step: a reader sees the old one or the new one, never a part.
 
     A process that is killed while it writes leaves `.NAME.partial` behind, which the next write
     replaces.

@@ -153,7 +153,7 @@ class RunConfig:
         return dataclasses.replace(self, **_shared_out(parts, flat, where))
 
     def fitting(self, obs_spec: ObsSpec) -> RunConfig:
-        """This configuration with what is chosen for such observations, where nobody said it."""
+        """This configuration with what is chosen for such observations, where the user did not."""
         network, scales = self.network.chosen(obs_spec), self.normalization.normalize_obs
         if not scales and network.encoder is not None and network.encoder.normalizes:
             scales = True

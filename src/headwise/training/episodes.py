@@ -42,7 +42,7 @@ class Episodes:
 
     def append(self, steps: _Column, members: _Column, returns: _Column, lengths: _Column) -> None:
         """Takes note of episodes (n,) that ended, in their order."""
-        # Columns are put together when somebody asks: this is done at every step.
+        # Columns are put together on demand: this is done at every step.
         self._fresh.append((steps, members, returns, lengths))
 
     @property

@@ -1,4 +1,4 @@
-"""The environment of a run, made only when somebody steps it, or never."""
+"""The environment of a run, made only when it is first stepped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LazyEnv:
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody else has begun episodes in it."""
+        """Whether another loop has begun episodes in it."""
         return self.made is not None and self.made.is_taken
 
     @property

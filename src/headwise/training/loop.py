@@ -36,7 +36,7 @@ from headwise.training.transition import Transition
 from headwise.training.turns import Question
 
 SLOW = 300e-6
-"""Seconds of a step of the environment for which it is worth a thread of its own."""
+"""Seconds of a step of the environment from which a separate thread pays."""
 
 State = dict[str, dict[str, Tensor]]
 """Everything a run depends on: tensors by part and name."""
@@ -154,7 +154,7 @@ class Loop:
                 stepping = aside.submit(self._step, action)
                 try:
                     yield stepping.done
-                finally:  # nobody closes an environment in the middle of a step
+                finally:  # an environment is never closed in the middle of a step
                     step = stepping.result()
                 self._end_tick(step)
             else:
@@ -205,7 +205,7 @@ class Loop:
 
     def _step(self, action: NDArray[np.float32]) -> StepBatch | None:
         """Takes them; None where that came to nothing, because every slot begins anew."""
-        # Until its end is taken in: if a step fails, nobody knows which slots have moved.
+        # Until its end is taken in: if a step fails, it is unknown which slots have moved.
         self.in_episodes = False
         begun = time.perf_counter()
         try:

@@ -49,10 +49,10 @@ def checked_normalize_obs(value: object) -> NormalizeObs:
 
 
 class Normalizer:
-    """Normalizes observations by their running mean and deviation, and scales rewards.
+    """Normalizes observations by their running mean and standard deviation, and scales rewards.
 
-    Rewards are divided by the running deviation of the discounted return, as Stable-Baselines3's
-    VecNormalize does, and never shifted. Every member has its own numbers.
+    Rewards are divided by the running standard deviation of the discounted return, as in
+    Stable-Baselines3's VecNormalize, and never shifted. Every member has its own numbers.
 
     A learner is always given normalized numbers. A rollout is remembered as the policy saw it; a
     replay memory keeps what the environment gave, and `batch` normalizes what is drawn from it, for
@@ -108,14 +108,14 @@ class Normalizer:
         return self._zero() if self._obs is None else self._obs.mean
 
     @property
-    def obs_deviation(self) -> Tensor:
+    def obs_std(self) -> Tensor:
         """What an observation is then divided by, (P, O), or a one."""
-        return self._zero() + 1.0 if self._obs is None else self._obs.deviation
+        return self._zero() + 1.0 if self._obs is None else self._obs.std
 
     @property
-    def return_deviation(self) -> Tensor:
+    def return_std(self) -> Tensor:
         """What rewards are divided by, float64 (P, 1), or a one."""
-        return self._zero() + 1.0 if self._returns is None else _deviation(self._returns)
+        return self._zero() + 1.0 if self._returns is None else _std(self._returns)
 
     def obs(self, obs: Tensor, member: int | None = None) -> Tensor:
         """Observations (P, ..., O), normalized by what has counted so far.
@@ -241,7 +241,7 @@ class Normalizer:
     def _scaled(self, reward: Tensor) -> Tensor:
         if self._returns is None:
             return reward
-        return self._clipped(reward / _deviation(self._returns))
+        return self._clipped(reward / _std(self._returns))
 
     def _clipped(self, x: Tensor) -> Tensor:
         return x.clamp(-self.clip, self.clip).to(torch.float32)
@@ -250,7 +250,7 @@ class Normalizer:
         return torch.zeros((), dtype=torch.float64, device=self._so_far.device)
 
 
-def _deviation(moments: RunningMoments) -> Tensor:
+def _std(moments: RunningMoments) -> Tensor:
     return (moments.variance + EPSILON).sqrt()
 
 

@@ -26,7 +26,7 @@ WIDEST = 4096
 """Numbers of a transition up to which a kernel draws it: a tile of 16 such rows is 2**16, and far
 larger ones no compiler of kernels takes."""
 FRAMES_FROM = 1024
-"""Words of an observation from which it is worth to store it once, and not with both neighbors."""
+"""Words of an observation from which storing it once pays, and not with both neighbors."""
 
 
 class Replay:
@@ -105,7 +105,7 @@ class Replay:
         parts = {name: parts[name] for name in (*self._places, *MASKS) if name in parts}
         self._hold_masks(parts)
         parts |= untold_masks(parts, self._tensors)
-        is_captured = self._store.device.type == "cuda"  # which asks nobody how things are
+        is_captured = self._store.device.type == "cuda"  # a graph, which reads no Python state
         whole = not is_captured and (bool(step.valid.all()) if step.whole is None else step.whole)
         if self.frames is not None:
             valid = None if whole else step.valid

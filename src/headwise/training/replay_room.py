@@ -53,7 +53,7 @@ def check_room(loop: Loop) -> None:
 
 
 def memory_of(device: torch.device) -> int:
-    """Bytes that a device has, as far as this process may use them; 0 if nobody knows."""
+    """Bytes that a device has, as far as this process may use them; 0 if unknown."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     try:

@@ -69,7 +69,7 @@ def check_networks(config: AlgorithmConfig, task: Task) -> None:
     free, members = free_memory(task.device), task.keys.num_members
     kinds = type(config), type(task.factorization)
     if not free or not all(kind.__module__.startswith("headwise.") for kind in kinds):
-        return  # somebody's own may need more of its first numbers than their shape
+        return  # a user's own may need more of its first numbers than their shape
     if roughly(config, task) < LARGE * free:
         return  # most are small, and to work it out takes longer than to make them
     parameters, needed = size_of(config, task)
@@ -96,7 +96,7 @@ def _announce(size: str) -> None:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes of a device that this process could still take; 0 if nobody knows."""
+    """Bytes of a device that this process could still take; 0 if unknown."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     lines = _lines("/proc/meminfo")

@@ -12,11 +12,11 @@ from headwise.spaces import ObsPrior
 
 EPSILON = 1e-8
 UNKNOWN_ROWS = 10.0
-"""Rows that the deviation 1 of numbers without bounds is worth; their mean is worth none."""
+"""Rows that the prior std of 1 of unbounded values counts as; their mean counts as none."""
 
 
 class Scaling:
-    """Mean and deviation of what each member has seen, up to the last time that they advanced.
+    """Mean and standard deviation of each member's observations, up to the last `advance`.
 
     What is seen since is added up aside, as sums of distances from the mean in use, so that nothing
     is lost to a large offset. All is done in place, without waiting for the device, and no number
@@ -27,7 +27,7 @@ class Scaling:
         size: The size of an observation (O).
         device: Where observations are.
         prior: What is known of observations beforehand; None treats all numbers alike, with mean 0
-            and deviation 1 till something is seen, and deviation 1 for what never changes.
+            and standard deviation 1 till something is seen, and 1 for what never changes.
         packed: The words that are no numbers, and stay as they are to the bit.
     """
 
@@ -56,25 +56,25 @@ class Scaling:
         kind = torch.float64 if learned else torch.float32
         self.mean = torch.zeros((num_members, size), dtype=kind, device=device)
         """What is subtracted, (P, O)."""
-        self.deviation = torch.ones((num_members, size), dtype=kind, device=device)
+        self.std = torch.ones((num_members, size), dtype=kind, device=device)
         """What is then divided by, (P, O)."""
         if prior is not None:
             rows = prior.rows[own]
-            self.deviation.copy_(torch.from_numpy(prior.deviation))
+            self.std.copy_(torch.from_numpy(prior.std))
             self._mean.copy_(torch.from_numpy(prior.mean[own]))
             self._count.copy_(torch.from_numpy(rows))
-            self._squares.copy_(torch.from_numpy(prior.deviation[own] ** 2 * rows))
+            self._squares.copy_(torch.from_numpy(prior.std[own] ** 2 * rows))
             self._more.copy_(torch.from_numpy(UNKNOWN_ROWS * (rows == 0.0)))
         self._use()
 
     def __call__(self, obs: Tensor, member: int | None = None, part: slice = slice(None)) -> Tensor:
         """Part of observations (P, ..., O), scaled; or of those of one member, (1, ..., O)."""
-        obs, mean, deviation = (x[..., part] for x in (obs, self.mean, self.deviation))
+        obs, mean, std = (x[..., part] for x in (obs, self.mean, self.std))
         if member is not None:
-            mean, deviation = mean[member : member + 1], deviation[member : member + 1]
+            mean, std = mean[member : member + 1], std[member : member + 1]
         while mean.dim() < obs.dim():
-            mean, deviation = mean.unsqueeze(-2), deviation.unsqueeze(-2)
-        return (obs - mean) / deviation
+            mean, std = mean.unsqueeze(-2), std.unsqueeze(-2)
+        return (obs - mean) / std
 
     def take(self, obs: Tensor, valid: Tensor) -> None:
         """Adds up observations (P, B, O) for the next point; where not `valid`, none was acted on.
@@ -126,11 +126,11 @@ class Scaling:
 
     def _use(self) -> None:
         """Puts the moments into use, in the same place."""
-        more = self._more  # rows of deviation 1, wherever the mean is
+        more = self._more  # rows of standard deviation 1, wherever the mean is
         variance = (self._squares + more) / (self._count + more).clamp_min(1.0)
-        deviation = (torch.where(variance > 0.0, variance, 1.0) + EPSILON).sqrt()
+        std = (torch.where(variance > 0.0, variance, 1.0) + EPSILON).sqrt()
         columns = self._columns
-        for used, learned in ((self.mean, self._mean), (self.deviation, deviation)):
+        for used, learned in ((self.mean, self._mean), (self.std, std)):
             if columns is None:
                 used.copy_(learned)
             else:

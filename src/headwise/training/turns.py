@@ -59,7 +59,7 @@ def one_round(trainings: Sequence[Turns]) -> list[Turns]:
     """Lets every training go on that need not wait; returns those now over.
 
     If all wait it comes back soon, without having waited for one of them: that might be the one
-    with the most to do. The current stream is then that of whoever went on last.
+    with the most to do. The current stream is then that of the loop that went on last.
     """
     ready = [training for training in trainings if training.ready()]
     if not ready:

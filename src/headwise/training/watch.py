@@ -10,7 +10,7 @@ from headwise.training.loop import Loop
 from headwise.training.report import FloatArray, Report, make_report
 
 LATER = 2**62
-"""More steps than any run takes: for whoever goes by the clock, and looks whenever a run pauses."""
+"""More steps than any run takes: for callbacks that go by the clock, at every pause of a run."""
 
 
 class RunCallback:
@@ -76,7 +76,7 @@ class Watch:
         self._stack.close()
 
     def next_due(self, env_steps: int) -> int:
-        """The steps at which somebody must look next, at the latest."""
+        """The steps at which a callback must look next, at the latest."""
         return min((one.next_due(env_steps) for one in self._callbacks), default=LATER)
 
     def due(self) -> int:

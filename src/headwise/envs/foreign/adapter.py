@@ -214,7 +214,7 @@ class Adapter:
         ).copy()
 
     def _masks(self, obs: Any, infos: dict[str, Any]) -> Legal | None:
-        """The masks of what is shown now; None where nobody tells any."""
+        """The masks of what is shown now; None where none are given."""
         if not (infos or self._shows_mask or self._method) or not self._codec.reads_masks:
             return None
         present = self._everywhere
@@ -235,7 +235,7 @@ class Adapter:
     def _final_masks(
         self, ended: NDArray[np.intp], final_obs: Any, infos: dict[str, Any]
     ) -> Legal | None:
-        """The masks of last observations; where nobody tells, every option counts as legal."""
+        """The masks of last observations; where none is given, every option counts as legal."""
         if not self._codec.reads_masks:
             return None
         masks: Any

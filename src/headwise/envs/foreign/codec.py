@@ -268,7 +268,7 @@ class EnvCodec:
         out[...] = self._in_view(native)
 
     def require_options(self) -> None:
-        """Refuses masks for an action that cannot heed them."""
+        """Refuses masks for an action that cannot be masked."""
         if not self._driven and self.spec.num_choices:
             return
         what = f"heads {self._driven} into numbers" if self._driven else "an action of numbers only"

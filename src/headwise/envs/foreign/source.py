@@ -100,7 +100,7 @@ def wrap(
         view: "discrete", "hybrid" or "continuous"; None leaves the action as it is.
         bins: Bins of a Range that a view makes discrete: one number, or numbers by head name.
         bounds: Bounds for Boxes of the action that have none, as `{path: (low, high)}`.
-        masks: Whether to heed the environment's action masks.
+        masks: Whether to use the environment's action masks.
         constraints: Which options go together: `Forbid`, `Require`, `Given`.
         vectorization: "sync" runs environments one after another, "async" each in a process.
         autoreset: When a vector environment resets, if its metadata do not say: "next_step",
@@ -214,7 +214,7 @@ def _maker(name: str, env: Any, settings: dict[str, Any], *, itself: bool) -> tu
 
 
 def _only_one(name: str, env: Any) -> EnvError:
-    """An environment that several slots cannot share and nobody can make anew."""
+    """An environment that several slots cannot share and that cannot be made anew."""
     spec = env.spec if isinstance(env, gym.Env) else None
     wrappers = () if spec is None else spec.additional_wrappers
     silent = [wrapper.name for wrapper in wrappers if wrapper.kwargs is None]

@@ -1,4 +1,4 @@
-"""How an environment of a user is resumed: by whoever in it can tell its whole state."""
+"""How a user's environment is resumed: by the layer in it that can save its whole state."""
 
 from __future__ import annotations
 

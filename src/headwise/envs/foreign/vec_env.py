@@ -34,7 +34,7 @@ logger = logging.getLogger("headwise")
 _LARGE = 1e76
 """Squares of what fits float32 add up to no more, if there are few."""
 _users: WeakValueDictionary[int, ForeignVecEnv] = WeakValueDictionary()
-"""Who began the episodes that go on in an object, by its id; whoever is in here keeps it alive."""
+"""Who began the episodes that go on in an object, by its id; entries keep their object alive."""
 
 
 class ForeignVecEnv:
@@ -154,7 +154,7 @@ class ForeignVecEnv:
         return self._batch_of(steps)
 
     def rest(self, slots: NDArray[np.bool_]) -> None:
-        """Lets slots (P, E) alone that nobody looks at, where they are stepped one by one."""
+        """Skips slots (P, E) that are not evaluated, where they are stepped one by one."""
         vector = self.adapters[0].vector
         if isinstance(vector, SyncEnvs):
             vector.rest(slots.ravel())
@@ -238,7 +238,7 @@ class ForeignVecEnv:
             part.next_legal[step.final.slots] = all_legal if told is None else told
 
     def _hold_masks(self) -> None:
-        """From the first mask on there always are some; where nobody tells, all is legal."""
+        """From the first mask on there always are some; where none is given, all is legal."""
         if self._batch.legal is not None:
             return
         shape = (self.num_members, self.num_slots, *self.codec.all_legal.shape)

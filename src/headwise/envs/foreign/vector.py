@@ -234,7 +234,7 @@ class Guard(gym.Wrapper[Any, Any, Any, Any]):
         env: The environment.
         codec: What knows its spaces.
         where: What messages call it.
-        parent: The process that trains. It alone heeds Ctrl-C, saves and closes this one.
+        parent: The process that trains. It alone handles Ctrl-C, saves and closes this one.
     """
 
     def __init__(self, env: gym.Env[Any, Any], codec: EnvCodec, where: str, parent: int) -> None:

@@ -73,7 +73,7 @@ def limit_given_to_make() -> int | None:
     shorten episodes, never lengthen them. So we look at who is calling.
     """
     frame = inspect.currentframe()
-    for _ in range(2):  # from here to __init__, from there to whoever builds
+    for _ in range(2):  # from here to __init__, from there to the caller
         frame = frame.f_back if frame is not None else None
     if frame is None or frame.f_code is not gym.make.__code__:
         return None

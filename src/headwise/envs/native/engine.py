@@ -45,7 +45,7 @@ class Engine:
     """Many slots of one compiled environment, over arrays that Python can see.
 
     The arrays are written in place at every step: `choices` and `ranges` are read, all others are
-    results. Whoever wants to keep a result copies it.
+    results. Copy a result to keep it.
 
     Args:
         name: The environment, as in `headwise envs`.

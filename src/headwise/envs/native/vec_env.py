@@ -73,7 +73,7 @@ class NativeVecEnv:
 
     @property
     def compiled(self) -> Compiled | None:
-        """How compiled learners step it, unless somebody has put another step in its place."""
+        """How compiled learners step it, unless its step was replaced."""
         is_own = type(self).step is NativeVecEnv.step and "step" not in vars(self)
         return self._compiled if is_own else None
 

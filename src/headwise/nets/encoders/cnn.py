@@ -17,7 +17,7 @@ Layers = tuple[tuple[int, int, int], ...]
 NATURE_SIZE = 36
 """The smallest side that the network of the Nature paper takes."""
 SMALLEST = 5
-"""The smallest side that is seen as an image unless somebody says so."""
+"""The smallest side that is seen as an image unless a setting says so."""
 _NATURE: Layers = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 _SMALL: Layers = ((32, 4, 2), (64, 3, 2), (64, 3, 1))
 _TINY: Layers = ((32, 3, 1), (32, 3, 2))
@@ -37,9 +37,9 @@ class CNN(EncoderConfig):
     """`nature` for sides from 36, `small` with smaller kernels, `impala` with residual blocks;
     `auto` takes nature where it fits, else small."""
     layers: Layers | None = None
-    """Layers of one's own instead: channels, kernel and stride of each."""
+    """Your own layers instead: channels, kernel and stride of each."""
     width: int = 0
-    """Features of each image; 0 is 512 for nature and for layers of one's own, and less for
+    """Features of each image; 0 is 512 for nature and for your own layers, and less for
     smaller ones."""
     channels: Literal["auto", "first", "last"] = "auto"
     """Where an image has its channels; `auto` is first where that is the smallest number."""

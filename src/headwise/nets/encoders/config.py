@@ -47,7 +47,7 @@ class NetworkConfig:
         return bool(self.entities) or (self.encoder is not None and self.encoder.learns)
 
     def chosen(self, spec: ObsSpec) -> NetworkConfig:
-        """The same with a cnn where nobody has said anything, and there are images of bytes."""
+        """The same with a cnn where no encoder is set, and there are images of bytes."""
         if self.encoder is not None or not any(_is_picture(leaf) for leaf in spec.leaves):
             return self
         found = replace(self, encoder=CNN())
@@ -64,7 +64,7 @@ class NetworkConfig:
         return f"observations are read by {by}{also}"
 
     def handed(self, encoder: Any) -> NetworkConfig:
-        """The same with a module of one's own, of which a file has had the name only."""
+        """The same with a user's module, of which a file has only the name."""
         own = self.encoder
         if isinstance(own, Module) and encoder is not None:
             given = _encoder(encoder)
@@ -79,7 +79,7 @@ class NetworkConfig:
         return self
 
     def check_plain(self) -> None:
-        """Refuses a module of one's own where settings are kept as plain data."""
+        """Refuses a user's module where settings are kept as plain data."""
         if isinstance(self.encoder, Module):
             raise ConfigError(
                 "runs of a study are plain data, and this encoder is a module of your own",
@@ -89,7 +89,7 @@ class NetworkConfig:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """What was said as plain data; a module of one's own by its name."""
+        """The settings as plain data; a user's module by its name."""
         plain = None
         if self.encoder is not None:
             plain = {f.name: getattr(self.encoder, f.name) for f in fields(self.encoder)}
@@ -100,7 +100,7 @@ class NetworkConfig:
 
 
 def _is_picture(leaf: Any) -> bool:
-    """Whether a leaf is seen as an image though nobody said so."""
+    """Whether a leaf is seen as an image though no setting says so."""
     return image_scale(leaf) is not None and is_bytes(leaf) and sorted(leaf.shape)[1] >= SMALLEST
 
 

@@ -54,7 +54,7 @@ class SetNet(nn.Module):
         self.blocks = nn.ModuleList(_Block(width, heads) for _ in range(blocks))
 
     def forward(self, x: Tensor, presence: Tensor) -> Tensor:
-        """Features; zeros where nobody is present."""
+        """Features; zeros where no entity is present."""
         present = (presence > 0.5).unsqueeze(-1)
         h = self.embed(x)
         for block in self.blocks:

@@ -23,7 +23,7 @@ _HERE = torch.device("cpu")
 @encoders.register("module")
 @dataclass(frozen=True)
 class Module(EncoderConfig):
-    """A module of one's own, which is given as `encoder=MyModule`."""
+    """Your own torch module, which is passed as `encoder=MyModule`."""
 
     name: ClassVar[str] = "module"
     reads: ClassVar[Reads] = "everything"

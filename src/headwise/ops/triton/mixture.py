@@ -64,7 +64,7 @@ def forward(
 
 @triton.jit
 def backward(
-    slope, advantage, weights, to_value, to_advantage, to_weights,
+    derivative, advantage, weights, to_value, to_advantage, to_weights,
     steps_s, steps_a, steps_w, steps_v, steps_da, steps_dw, copies, heads, width,
     VALUE: tl.constexpr, RELU: tl.constexpr, SOFT: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
@@ -73,7 +73,7 @@ def backward(
     inside = unit < width
     a, w = _row(advantage, steps_a, copies), _row(weights, steps_w, copies)
     da, dw = _row(to_advantage, steps_da, copies), _row(to_weights, steps_dw, copies)
-    d = tl.load(_row(slope, steps_s, copies))
+    d = tl.load(_row(derivative, steps_s, copies))
     inner = tl.zeros((UNITS,), dtype=tl.float32)
     for head in range(0, heads):
         first = _size(tl.load(w + head * width + unit, mask=inside, other=0.0), inside, SOFT)

@@ -18,7 +18,7 @@ from headwise.report.statistics import Interval, holm, p_of_alike, p_of_range, w
 from headwise.report.sweep import NotMeasuredError
 
 ENOUGH_SEEDS = 3
-"""With fewer there is no telling how runs spread."""
+"""Fewer do not show how runs vary."""
 LEVEL = 0.05
 """Of the two one-sided tests that find no meaningful difference: their interval is of 90 %."""
 ENOUGH_STEPS = 0.3

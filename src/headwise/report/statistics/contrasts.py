@@ -29,7 +29,7 @@ class Contrast(NamedTuple):
 
     value: Array
     error: Array
-    """Its standard error; infinite where a set has a single run, whose spread nobody knows."""
+    """Its standard error; infinite where a set has a single run, whose spread is unknown."""
     df: Array
     """Welch and Satterthwaite's degrees of freedom."""
 

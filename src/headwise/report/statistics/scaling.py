@@ -23,7 +23,7 @@ def min_max(scores: ArrayLike, low: float | None = None, high: float | None = No
     bottom = float(values.min()) if low is None else low
     top = float(values.max()) if high is None else high
     if top <= bottom:
-        return np.zeros_like(values)  # all alike: nobody is better than the worst
+        return np.zeros_like(values)  # all alike: none is better than the worst
     return (values - bottom) / (top - bottom)
 
 

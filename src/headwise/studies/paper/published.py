@@ -72,7 +72,7 @@ TASKS = (
 def _has(view: str, algorithm: str, factorization: str) -> bool:
     if factorization == "joint":  # of options alone
         return view == "discrete"
-    if algorithm == "sac":  # over numbers its critics see the whole action: nothing is to be summed
+    if algorithm == "sac":  # its critics see the continuous action whole: nothing is to be summed
         return factorization != "qplex" and (factorization, view) != ("vdn", "continuous")
     return True
 

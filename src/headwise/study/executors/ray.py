@@ -51,10 +51,10 @@ class RayExecutor:
             quiet = {"log_to_driver": False, "logging_level": "warning"}
             address = self.settings.address or os.environ.get("RAY_ADDRESS")
             if address is None:
-                # "local" is one of our own, even if someone else's runs on this machine.
+                # "local" is one of our own, even if another user's runs on this machine.
                 ray.init("local", num_cpus=self.settings.workers, include_dashboard=False, **quiet)
             else:
-                _knock(address)
+                _check_reachable(address)
                 try:
                     ray.init(address, **quiet)
                 except (ConnectionError, ValueError) as error:
@@ -114,8 +114,8 @@ def _import_ray() -> Any:
     return ray
 
 
-def _knock(address: str) -> None:
-    """Refuses an address where nobody listens; Ray itself would try for minutes."""
+def _check_reachable(address: str) -> None:
+    """Refuses an address where nothing listens; Ray itself would try for minutes."""
     found = re.fullmatch(r"(?:ray://)?(?P<host>[^/]+):(?P<port>\d+)", address)
     if found is None:  # "auto" and the like
         return

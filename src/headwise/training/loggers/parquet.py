@@ -55,7 +55,7 @@ class ParquetLogger:
                 continue
             if len(kept):  # under a name of its own, since its last step is another
                 self._write(kept)
-            part.unlink()  # last: whoever is stopped here has all rows, and does this once more
+            part.unlink()  # last: a process stopped here has all rows, and repeats this
 
     def write(self, report: Report) -> None:
         """Takes one report."""

@@ -2,7 +2,7 @@
 
 `sound` treats every variant alike: one lambda, one value loss, one way to normalize and clip, equal
 critics. `as_published` is what the authors' package did, where the baseline without mixing ran with
-lambda 1 and a clipped value while the mixers did not; each deviation is a named setting.
+lambda 1 and a clipped value while the mixers did not; each difference is a named setting.
 """
 
 from __future__ import annotations

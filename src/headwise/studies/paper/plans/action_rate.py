@@ -1,4 +1,4 @@
-"""Are numbers worth more than options where actions last longer? Section 4.5.
+"""Are continuous actions better than discrete ones where actions last longer? Section 4.5.
 
     headwise study run action_rate
 

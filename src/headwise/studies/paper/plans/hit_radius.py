@@ -1,4 +1,4 @@
-"""Does precision decide between options and numbers? Section 4.4.
+"""Does precision decide between discrete and continuous actions? Section 4.4.
 
     headwise study run hit_radius
 
