@@ -59,11 +59,13 @@ class Cell:
     failed: tuple[Record, ...] = ()
     """Runs of the same configuration that raised."""
     lent: Lent | None = None
+    until: int | None = None
+    """Steps after which nothing counts; with it, scores are what curves were at by then."""
 
     @property
     def steps(self) -> int:
-        """Environment steps of each run."""
-        return min(run.steps for run in self.runs)
+        """Environment steps of each run, as far as they count."""
+        return self.until or min(run.steps for run in self.runs)
 
     @property
     def name(self) -> str:
@@ -74,13 +76,20 @@ class Cell:
     @cached_property
     def scores(self) -> Array:
         """The score of every run that has one, by seed: of evaluation, or else of training."""
-        scores = np.array([run.score for run in self.runs], dtype=np.float64)
-        return np.asarray(scores[np.isfinite(scores)])
+        return np.asarray(self._scores[np.isfinite(self._scores)])
 
     @cached_property
     def seeds(self) -> NDArray[np.int64]:
         """The seeds of the scores."""
-        return np.array([run.seed for run in self.runs if np.isfinite(run.score)], dtype=np.int64)
+        seeds = np.array([run.seed for run in self.runs], dtype=np.int64)
+        return np.asarray(seeds[np.isfinite(self._scores)])
+
+    @cached_property
+    def _scores(self) -> Array:
+        if self.until is None:
+            return np.array([run.score for run in self.runs], dtype=np.float64)
+        ends = grid(min(run.steps for run in self.runs))
+        return np.array([np.interp(self.until, ends, curve) for curve in self.curves])
 
     @property
     def unscored(self) -> int:

@@ -302,9 +302,7 @@ class Sweep:
 
     @cached_property
     def _there(self) -> frozenset[Asked]:
-        return frozenset(
-            Asked(*(_trait(cell, name) for name in Asked._fields)) for cell in self.cells
-        )
+        return frozenset(map(asked_of, self.cells))
 
     def _contrasts(self, totals: Iterable[Total]) -> list[Contrast]:
         return [self._contrast(total) for total in totals]
@@ -364,6 +362,11 @@ def _refuse_unfit(cells: Iterable[Cell]) -> None:
     for cell in cells:
         if cell.incomplete:
             raise IncompleteError(cell.incomplete)
+
+
+def asked_of(cell: Cell) -> Asked:
+    """What a cell is, as claims ask for it."""
+    return Asked(*(_trait(cell, name) for name in Asked._fields))
 
 
 def _trait(cell: Cell, name: str) -> str:

@@ -140,7 +140,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.4g}") if np.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items() if key != "error"}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
     if hasattr(value, "__dataclass_fields__"):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from headwise.report.claims.ledger import Claim
 from headwise.report.claims.measurement import Evidence, Measurement, of_ratios
-from headwise.report.names import ALGORITHMS
+from headwise.report.names import ALGORITHMS, VIEWS
 from headwise.report.sweep import (
     IncompleteError,
     NotMeasuredError,
@@ -25,42 +26,86 @@ _GROUP = "Compute"
 
 def cost_claims(sweep: Sweep) -> Iterator[Claim]:
     """All of them for one sweep; intervals are the range over tasks, views and families."""
-    comparisons: tuple[tuple[str, str, str, str, str, str, float, float], ...] = (
-        ("joint-size", "num_parameters", "joint", "shared",
-         "Joint output layers grow with the product of the options.", "exponential", 1, inf),
-        ("independent-size", "num_parameters", "independent", "shared",
-         "Independent networks cost an encoder for every head.", "H times", 1, inf),
-        ("ar-size", "num_parameters", "ar", "shared",
-         "Auto-regressive networks cost an encoder for every head.", "H times", 1, inf),
-        ("ar-latency", "act_ms", "ar", "shared",
-         "Auto-regressive actions take longer, one head after the other.", "O(H)", 1, inf),
-        ("joint-latency", "act_ms", "joint", "vdn",
-         "Joint actions are faster to infer than branching ones.", "frequently", 0, 1),
-        ("joint-ar-latency", "act_ms", "joint", "ar",
-         "Joint actions are faster to infer than auto-regressive ones.", "frequently", 0, 1),
-        ("independent-latency", "act_ms", "independent", "shared",
-         "Independent networks run side by side at the speed of the slowest.", "≈ 1", 0.5, 1.5),
-    )  # fmt: skip
-    labels = {"num_parameters": "parameters", "act_ms": "time per action"}
-    settings = sweep.variant or sweep.study
-    for key, number, ours, theirs, text, published, low, high in comparisons:
-        yield Claim(
-            f"cost-{key}", _GROUP, settings, text, published,
-            f"{labels[number]}, {ours} over {theirs}", low, high,
-            _measure(sweep, partial(_of_all_families, number=number, ours=ours, theirs=theirs)),
+    made = _claim(sweep)
+    for key, ours, text, published in (
+        ("joint", "joint", "Joint output layers grow with the product of the options.",
+         "exponential"),
+        ("independent", "independent", "Independent networks cost an encoder for every head.",
+         "H times"),
+        ("ar", "ar", "Auto-regressive networks cost an encoder for every head.", "H times"),
+    ):  # fmt: skip
+        yield made(
+            f"cost-{key}-size", text, published, f"parameters, {ours} over shared", 1, inf,
+            _measure(sweep, partial(_of_all_families, number="num_parameters", ours=ours)),
         )  # fmt: skip
-    yield Claim(
-        "cost-ppo-critic", _GROUP, settings,
-        "PPO with a factored critic costs less than auto-regressive PPO.", "significantly less",
-        "time per update, VDN-PPO over AR-PPO", 0, 1,
+    timed = f"time per action on a CPU{_machine(sweep)}"
+    yield made(
+        "cost-ar-latency", "Auto-regressive actions take longer, one head after the other.", "O(H)",
+        f"{timed}, ar over shared", 1, inf,
+        _measure(sweep, partial(_of_all_families, number="act_ms", ours="ar")),
+    )  # fmt: skip
+    for key, theirs, than in (("joint", "vdn", "branching"), ("joint-ar", "ar", "auto-regressive")):
+        text = f"Joint actions are faster to infer than {than} ones"
+        yield made(
+            f"cost-{key}-latency", f"{text}, on a CPU.", "frequently",
+            f"{timed}: share of tasks and families in which joint is faster than {theirs}", 0.5, 1,
+            _counted(sweep, partial(_of_all_families, number="act_ms", ours="joint", than=theirs)),
+        )  # fmt: skip
+        yield made(
+            f"cost-{key}-latency-gpu", f"{text}, on a GPU.", "frequently",
+            f"time per action on a GPU, joint and {theirs}", 0.5, 1, _not_timed,
+        )  # fmt: skip
+    yield made(
+        "cost-independent-latency-gpu",
+        "Independent networks run side by side at the speed of the slowest.", "≈ 1",
+        "time per action on a GPU, independent over shared", 0.5, 1.5, _not_timed,
+    )  # fmt: skip
+    updated = f"time per update on a CPU{_machine(sweep)}"
+    yield made(
+        "cost-ppo-critic", "PPO with a factored critic costs less than auto-regressive PPO.",
+        "significantly less", f"{updated}, VDN-PPO over AR-PPO", 0, 1,
         _measure(sweep, lambda s: s.ratio("update_ms", _ppo("vdn"), _ppo("ar"))),
     )  # fmt: skip
-    yield Claim(
-        "cost-trade-off", _GROUP, settings,
-        "Shared encoders give the best score for the compute.", "best trade-off",
-        "score per time per update, best of shared and VDN over best of the others", 1, inf,
+    yield made(
+        "cost-trade-off", "Shared encoders give the best score for the compute.", "best trade-off",
+        f"score per {updated}, best of shared and VDN over best of the others", 1, inf,
         _measure(sweep, _trade_offs),
     )  # fmt: skip
+
+
+def _claim(sweep: Sweep) -> Callable[..., Claim]:
+    settings = sweep.variant or sweep.study
+
+    def made(key: str, *rest: Any) -> Claim:
+        return Claim(key, _GROUP, settings, *rest)
+
+    return made
+
+
+def _machine(sweep: Sweep) -> str:
+    """What times were taken on, with a space before it."""
+    timed = {
+        str((run.fingerprint.get("machine") or {}).get("processor") or "")
+        for cell in sweep.cells
+        for run in cell.timed or cell.runs
+        if np.isfinite(run.number("act_ms"))
+    } - {""}
+    return f" ({' and '.join(sorted(timed))})" if timed else ""
+
+
+def _not_timed(_: Evidence) -> Measurement:
+    raise NotMeasuredError("acting is timed on a CPU alone")
+
+
+def _counted(sweep: Sweep, ratios: Callable[[Sweep], Ratios]) -> Callable[[Evidence], Measurement]:
+    """In which share of the comparisons it is less: they are counted, and not a sample."""
+
+    def measure(_: Evidence) -> Measurement:
+        found = ratios(sweep)
+        share = float(np.mean(found.values < 1.0))
+        return Measurement(share, share, share, None, sweep.support(found.cells)[1])
+
+    return measure
 
 
 def _measure(sweep: Sweep, ratios: Callable[[Sweep], Ratios]) -> Callable[[Evidence], Measurement]:
@@ -76,18 +121,28 @@ def _ppo(factorization: str) -> Where:
     return {"algorithm": "ppo", "factorization": factorization}
 
 
-def _of_all_families(sweep: Sweep, number: str, ours: str, theirs: str) -> Ratios:
+def _of_all_families(sweep: Sweep, number: str, ours: str, than: str = "shared") -> Ratios:
+    """One ratio for each task of each family that has both, like with like.
+
+    SAC-Concat has an actor beside its critics. `joint` and `independent` over options act by their
+    critics, as SAC-BDQ does, and are set against that where it exists.
+    """
     found = []
     for algorithm in ALGORITHMS:
-        first, second = ({"algorithm": algorithm, "factorization": f} for f in (ours, theirs))
-        try:
-            found.append(sweep.ratio(number, first, second))
-        except (SeveralConfigurationsError, IncompleteError):
-            raise  # that family is there, and may not be left out without a word
-        except NotMeasuredError:
-            continue
+        for view in VIEWS:
+            branching = algorithm == "sac" and than == "shared" and ours != "ar"
+            theirs = "vdn" if branching and view != "continuous" else than
+            first, second = (
+                {"algorithm": algorithm, "factorization": f, "view": view} for f in (ours, theirs)
+            )
+            try:
+                found.append(sweep.ratio(number, first, second))
+            except (SeveralConfigurationsError, IncompleteError):
+                raise  # that family is there, and may not be left out without a word
+            except NotMeasuredError:
+                continue
     if not found:
-        raise NotMeasuredError(f"no task has both {ours} and {theirs}")
+        raise NotMeasuredError(f"no task has both {ours} and {than}")
     cells = frozenset[str]().union(*(ratios.cells for ratios in found))
     return Ratios(np.concatenate([ratios.values for ratios in found]), cells)
 

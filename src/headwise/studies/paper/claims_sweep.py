@@ -14,6 +14,7 @@ from math import inf
 
 from headwise.report.claims.ledger import Claim
 from headwise.report.claims.measurement import Evidence, Measurement, of_finding
+from headwise.report.equal_steps import at_equal_steps, left_out
 from headwise.report.names import ALGORITHMS, FACTORIZATIONS, VIEWS
 from headwise.report.sweep import Finding, Sweep, Where
 from headwise.report.totals import Total
@@ -52,6 +53,11 @@ def _ppo_claims(sweep: Sweep) -> Iterator[Claim]:
             f"{name} minus shared PPO, discrete", 0, inf,
             _gap(_cells("ppo", f, "discrete"), _cells("ppo", "shared", "discrete")),
         )  # fmt: skip
+        yield about.claim(
+            f"ppo-{f}-ippo", f"{name} beats IPPO on discrete actions.", "strongly",
+            f"{name} minus independent PPO, discrete", 0, inf,
+            _gap(_cells("ppo", f, "discrete"), _cells("ppo", "independent", "discrete")),
+        )  # fmt: skip
     yield about.claim(
         "ppo-continuous-less", "The gain of a factored critic is smaller for continuous actions.",
         "less significant", "gain on discrete minus gain on continuous", 0, inf,
@@ -60,13 +66,29 @@ def _ppo_claims(sweep: Sweep) -> Iterator[Claim]:
     yield about.claim(
         "ppo-continuous-stable", "Continuous PPO is stable with respect to factorization.",
         "stable", "best minus worst factorization, continuous", 0, 0.15,
-        lambda s: s.spread(_cells("ppo", f, "continuous") for f in FACTORIZATIONS if f != "joint"),
+        lambda s: s.spread(_branches("ppo", "continuous")),
         alike=0.0,
     )  # fmt: skip
     yield about.claim(
         "ppo-qplex-marginal", "Over all action types PPO-MIX is best, VDN-PPO close behind.",
         "marginally", "PPO-MIX minus VDN-PPO", 0, 0.1,
         _gap(_cells("ppo", "qplex"), _cells("ppo", "vdn")),
+    )  # fmt: skip
+    mix = [(_cells("ppo", "qplex", v), _cells("ppo", "vdn", v)) for v in ("continuous", "discrete")]
+    yield about.claim(
+        "ppo-mix-continuous", "PPO-MIX is slightly ahead of VDN-PPO on continuous actions.",
+        "slightly", "PPO-MIX minus VDN-PPO, continuous", 0, inf, _gap(*mix[0]),
+    )  # fmt: skip
+    yield about.claim(
+        "ppo-mix-discrete", "PPO-MIX matches VDN-PPO on discrete actions.", "matching",
+        f"PPO-MIX minus VDN-PPO, discrete; alike means less than {ALIKE:g} apart", -ALIKE, ALIKE,
+        _gap(*mix[1]),
+    )  # fmt: skip
+    yield about.claim(
+        "ppo-hybrid-less", "Factorization matters less in hybrid PPO than in discrete PPO.",
+        "reduced", "best minus worst factorization but joint, hybrid over discrete", 0, 1,
+        lambda s: s.spreads(*(s.gaps(_branches("ppo", v)) for v in ("hybrid", "discrete"))),
+        alike=0.0,
     )  # fmt: skip
     yield about.claim(
         "ppo-ar-noise", "PPO: auto-regression adds more noise than signal to continuous actions.",
@@ -88,6 +110,7 @@ def _sac_claims(sweep: Sweep) -> Iterator[Claim]:
             ],
             by=("task", "factorization"),
         ),
+        equal=True,
     )  # fmt: skip
     yield about.claim(
         "sac-discrete-half", "Discrete SAC underperforms.", "≈ 0.5", "mean score, discrete",
@@ -182,13 +205,14 @@ def _overall_claims(sweep: Sweep) -> Iterator[Claim]:
                 [{"algorithm": a, "view": v} for v in VIEWS if v != best],
                 by=("task", "factorization"),
             ),
+            equal=True,
         )  # fmt: skip
         more, low, high = ("more", 1.0, inf) if a == "sac" else ("less", 0.0, 1.0)
         yield about.claim(
             f"type-or-factorization-{a}",
             f"{name}: the action type matters {more} than the factorization.",
             more, "spread of action types over that of factorizations", low, high,
-            partial(_type_over_factorization, algorithm=a), alike=0.0,
+            partial(_type_over_factorization, algorithm=a), alike=0.0, equal=True,
         )  # fmt: skip
     yield about.claim(
         "joint-alike", "All three families get similar joint performance.", "similar",
@@ -214,12 +238,20 @@ class _About:
         high: float,
         number: Callable[[Sweep], Total | Finding],
         alike: float = ALIKE,
+        equal: bool = False,
     ) -> Claim:
+        """One claim; `equal` cuts longer runs to the steps of the others, as the paper does."""
+        if equal:
+            gone = left_out(self.sweep)
+            quantity += ", hybrid runs cut to equal steps"
+            quantity += f" (but {gone} cells, which have no curves)" if gone else ""
+
         def measure(_: Evidence) -> Measurement:
-            finding = number(self.sweep)
+            sweep = at_equal_steps(self.sweep) if equal else self.sweep
+            finding = number(sweep)
             if isinstance(finding, Total):
-                finding = self.sweep.total(finding)
-            return of_finding(finding, self.sweep.support(finding.cells))
+                finding = sweep.total(finding)
+            return of_finding(finding, sweep.support(finding.cells))
 
         settings = self.sweep.variant or self.sweep.study
         return Claim(
@@ -233,6 +265,10 @@ def _cells(algorithm: str, factorization: str | tuple[str, ...], view: str = "")
         "factorization": factorization,
     }
     return {**found, "view": view} if view else found
+
+
+def _branches(algorithm: str, view: str) -> list[Where]:
+    return [_cells(algorithm, f, view) for f in FACTORIZATIONS if f != "joint"]
 
 
 def _gap(

@@ -15,6 +15,7 @@ from headwise.report.tables.table import Table
 from headwise.studies.paper.claims_cost import cost_claims
 from headwise.studies.paper.claims_decoupler import decoupler_claims
 from headwise.studies.paper.claims_sweep import is_the_papers, sweep_claims
+from headwise.studies.paper.claims_theory import theory_claims
 from headwise.studies.paper.decoupler_runs import ENV, Decoupler, decouplers, decouplers_of
 from headwise.studies.paper.figures import SECTION, decoupler_figures
 from headwise.studies.paper.published import SWEEP, budget
@@ -25,13 +26,17 @@ def claims(evidence: Evidence) -> Iterator[Claim]:
     """Every claim of the paper's that the evidence is about.
 
     The decoupler's are asked of the presets that were run, the sweep's of a study that has all of
-    the paper's environments: of other studies the paper says nothing.
+    the paper's environments: of other studies the paper says nothing. Those about theory need no
+    runs, and come with either.
     """
     presets = {study.preset for study in decouplers(evidence)}
     yield from decoupler_claims([preset for preset in PRESETS if preset in presets])
-    for sweep in filter(is_the_papers, evidence.sweeps):
+    sweeps = list(filter(is_the_papers, evidence.sweeps))
+    for sweep in sweeps:
         whole = replace(sweep, asked=SWEEP)
         yield from (*sweep_claims(whole), *cost_claims(whole))
+    if presets or sweeps:
+        yield from theory_claims()
 
 
 def takes(store: StudyRuns) -> bool:
