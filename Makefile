@@ -11,7 +11,7 @@ CPP := $(wildcard cpp/*.cpp cpp/*.h cpp/*/*.h tests/fuzz/*.cpp)
 KERNELS := $(wildcard cpp/*/*.inl)
 CODE := src tests examples benchmarks tools
 
-.PHONY: demo test check floors lint types docs pictures wheel wheel-test bench bundle sanitize format stub clean
+.PHONY: demo test check floors third-party lint types docs pictures wheel wheel-test bench bundle sanitize format stub clean
 
 demo: $(VENV)/built
 	$(BIN)/headwise study run demo --out runs/demo
@@ -40,6 +40,19 @@ floors:
 		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
 		--config-settings=build-dir=$(FLOORS)/module .
 	cd $(FLOORS) && bin/python -W error $(abspath tools/smoke.py)
+
+# Other people's environments, with an environment of its own upon .venv: what each needs, and how fast
+# it is. NLE pins an older Gymnasium, which is not what it needs.
+THIRD := build/third-party
+third-party: $(VENV)/built
+	rm -rf $(THIRD)
+	$(BIN)/python -m venv $(THIRD)
+	$(BIN)/python -c "import sysconfig as s; print('import site; site.addsitedir(%r)' % s.get_path('purelib'))" \
+		> $$($(THIRD)/bin/python -c "import sysconfig as s; print(s.get_path('purelib'))")/headwise-upon.pth
+	$(THIRD)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt \
+		--prefer-binary -r tools/third_party.txt
+	$(THIRD)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps nle==1.3.0
+	$(THIRD)/bin/python tools/third_party.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check $(CODE)
