@@ -127,7 +127,9 @@ CASES: dict[str, Case] = {
     ),
     "mpe2 spread": Case(_mpe("simple_spread_v3", "parallel_env"), "dqn"),
     "mpe2 speaker, by turns": Case(_mpe("simple_speaker_listener_v4", "env"), "dqn"),
-    "gymnasium-robotics": Case(_id("gymnasium_robotics:FetchReach-v4"), "sac", others="MuJoCo 3.3.7"),
+    "gymnasium-robotics": Case(
+        _id("gymnasium_robotics:FetchReach-v4"), "sac", others="MuJoCo 3.3.7"
+    ),
     "MuJoCo": Case(_id("HalfCheetah-v5"), "sac"),
     "VizDoom": Case(_doom("VizdoomBasic-v1"), "dqn", others=_EVERY_FOURTH, encoder="CNN"),
     "VizDoom, all buttons": Case(
