@@ -200,7 +200,7 @@ def test_a_bar_is_as_long_as_its_share():
 def test_envs_lists_actions_views_and_scores(capsys):
     assert main(["envs", "--probes"]) == 0
     text = capsys.readouterr().out
-    for part in ("headwise/CoopPush-v0", "hybrid", "2 x D9, 4 numbers", "34.7", "probe/agree"):
+    for part in ("headwise/CoopPush-v0", "hybrid", "2 x D9, 4 x R", "34.7", "probe/agree"):
         assert part in text
     assert main(["envs", "headwise/HybridShoot-v0"]) == 0
     text = capsys.readouterr().out
@@ -210,7 +210,7 @@ def test_envs_lists_actions_views_and_scores(capsys):
 
 def test_specs_in_a_few_words():
     spec = hw.ActionSpec.of(a=hw.Choice(3), b=hw.Choice(9), c=hw.Choice(9), d=hw.Range(0, 1))
-    assert shortened(spec) == "D3, 2 x D9, a number"
+    assert shortened(spec) == "D3, 2 x D9, R"
 
 
 def test_bench_measures_environments_and_training(capsys, monkeypatch):

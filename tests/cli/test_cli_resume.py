@@ -42,7 +42,7 @@ def test_a_finished_run_says_how_to_train_longer(run, capsys):
     longer = shlex.join(
         ["headwise", "train", "--resume", str(run), *QUIET, "--total-timesteps", "128"]
     )
-    assert f"Nothing was left to do. To train longer: {longer}\n" in said
+    assert f"The run is complete. To train longer: {longer}\n" in said
     assert steps_in(run) == 64
 
 

@@ -50,16 +50,17 @@ def main(argv: Sequence[str]) -> int:
             except EnvError as error:  # what it is made of is not installed; the others are there
                 action = "not installed"
                 missing[str(error)] = None
-            numbers = (f"{score.mean:.3g}" for score in (scores.random, scores.best))
-            table.add_row(f"  {view}", action, *numbers)
+            means = (f"{score.mean:.3g}" for score in (scores.random, scores.best))
+            table.add_row(f"  {view}", action, *means)
     if given.probes:
         for name in env_names():
             if name.startswith("probe/"):
                 table.add_row(name, shortened(make_vec(name, [0], 1).spec))
     console.print(table)
     console.print(
-        "\nDn is a choice of n options. Scores are mean returns, of random play and of the best "
-        "known. `headwise envs NAME` tells more; any Gymnasium id works too.",
+        "\nDn is a discrete head with n actions, R a continuous one. Scores are mean returns of "
+        "random actions and of the best known policy. `headwise envs NAME` shows one "
+        "environment. Any Gymnasium id works too.",
         highlight=False,
     )
     for text in missing:
@@ -91,11 +92,11 @@ def _heads(name: str, view: str) -> ActionSpec:
 
 
 def shortened(spec: ActionSpec) -> str:
-    """A spec in a few words: "D3, 2 x D10" for options, "4 numbers" for Ranges."""
+    """A spec in a few words: "D3, 2 x D10" for discrete heads, "4 x R" for continuous ones."""
     parts = []
     for options, heads in itertools.groupby(n for n in spec.cardinalities if n):
         number = len(list(heads))
         parts.append(f"D{options}" if number == 1 else f"{number} x D{options}")
     if spec.num_ranges:
-        parts.append("a number" if spec.num_ranges == 1 else f"{spec.num_ranges} numbers")
+        parts.append("R" if spec.num_ranges == 1 else f"{spec.num_ranges} x R")
     return ", ".join(parts)

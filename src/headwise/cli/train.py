@@ -71,9 +71,9 @@ def _train(asked: Asked, argv: Sequence[str]) -> int:
     told = f"{agent.steps:,} steps of {number} seed{'s' * (number > 1)} are in {run}\n"
     if agent.steps == before:
         longer = shlex.join([*go_on, "--total-timesteps", str(2 * before)])
-        told += f"Nothing was left to do. To train longer: {longer}\n"
+        told += f"The run is complete. To train longer: {longer}\n"
     else:
-        told += f"To measure them: {shlex.join(['headwise', 'eval', run, *named])}\n"
+        told += f"To evaluate them: {shlex.join(['headwise', 'eval', run, *named])}\n"
     sys.stdout.write(told)
     return 0
 
