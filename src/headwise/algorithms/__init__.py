@@ -11,7 +11,7 @@
 
 The first call writes `loss`. The second takes the same arguments, reads the gradient of `out` and
 overwrites those of the inputs that have room for one: here `q`, the network's output. The third
-goes on from there and overwrites the gradients of parameters, so nobody sets them to zero. What an
+goes on from there and overwrites the gradients of parameters, so none is set to zero. What an
 operation computes is its definition in plain torch, in `headwise.ops`; no graph of autograd goes
 from one operation to the next. A loss has several columns: the first is the loss, whose gradient is
 set to one once (dL/dL = 1); the others are reported only.

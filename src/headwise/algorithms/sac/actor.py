@@ -88,7 +88,7 @@ class ActionSampler:
     def mode(self, obs: Buffer, mask: Buffer | None) -> None:
         """Writes the greedy actions of the actor's heads."""
         if self.actor is not None and self.draw is not None:
-            raw = self.entropy.columns(*self._of_actor)  # nobody wants raw actions, nor entropies
+            raw = self.entropy.columns(*self._of_actor)  # raw actions and entropies are not used
             self.actor.mode(obs, self._actor_mask(mask), [raw, self.draw.unit])
 
     def _actor_mask(self, mask: Buffer | None) -> Buffer | None:

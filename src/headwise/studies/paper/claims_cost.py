@@ -124,7 +124,7 @@ def _ppo(factorization: str) -> Where:
 def _of_all_families(sweep: Sweep, number: str, ours: str, than: str = "shared") -> Ratios:
     """One ratio for each task of each family that has both, like with like.
 
-    SAC-Concat has an actor beside its critics. `joint` and `independent` over options act by their
+    SAC-Concat has an actor beside its critics. Discrete `joint` and `independent` act by their
     critics, as SAC-BDQ does, and are set against that where it exists.
     """
     found = []
