@@ -117,7 +117,7 @@ struct HybridShoot {
     std::vector<Setting> settings() {
       return {
           {"mode", &mode, "Whether a target must be selected to be hit."},
-          {"view", &view, "Which heads are options and which are numbers."},
+          {"view", &view, "Which heads are discrete and which are continuous."},
           {"bins", &bins, "Bins of a discrete aiming head; 0 means 10, or 100 for a scalar aim."},
           {"discrete_heads", &discrete_heads, "Discrete heads in the hybrid view."},
           {"num_targets", &num_targets, "How many targets there are."},

@@ -71,7 +71,7 @@ struct Platform {
 
     std::vector<Setting> settings() {
       return {
-          {"view", &view, "Which heads are options and which are numbers."},
+          {"view", &view, "Which heads are discrete and which are continuous."},
           {"bins", &bins, "Bins of a discrete strength."},
           {"discrete_heads", &discrete_heads, "Discrete heads in the hybrid view."},
           {"param_heads", &param_heads,

@@ -284,7 +284,7 @@ def test_the_weight_of_a_penalty_can_be_another(before, tmp_path):
 def test_how_learning_begins_cannot_be_said_later(algo, setting, same, other, tmp_path):
     saved(tmp_path / "x.zip", Robot, algo)
     hw.Agent.load(tmp_path / "x.zip", env=Robot, **{setting: same})
-    with pytest.raises(hw.ConfigError, match=f"has begun already; got {setting}"):
+    with pytest.raises(hw.ConfigError, match=f"which the checkpoint is past; got {setting}"):
         hw.Agent.load(tmp_path / "x.zip", env=Robot, **{setting: other})
 
 

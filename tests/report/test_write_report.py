@@ -120,7 +120,8 @@ def test_times_from_another_folder(tmp_path):
         (line,) = (
             row
             for row in rows(page.parent / "tables" / "claims.csv")
-            if row["we measure"] == "time per update, VDN-PPO over AR-PPO"
+            if row["we measure"].startswith("time per update on a CPU")
+            and row["we measure"].endswith("VDN-PPO over AR-PPO")
         )
         assert line["verdict"] == verdict
     assert float(line["ours"]) == 1.0
@@ -156,8 +157,9 @@ def test_every_cell_of_the_220_appears_also_with_one_seed_and_a_tiny_budget(tmp_
     assert sum(text != "" for row in heat["panels"][0]["texts"] for text in row) == 220
     assert sum(v is not None for row in heat["panels"][0]["values"] for v in row) == 219
     claims = rows(page.parent / "tables" / "claims.csv")
-    assert len(claims) > 40
-    assert {row["verdict"] for row in claims} == {"not yet measured"}
+    measured = [row for row in claims if row["settings"]]  # theory is known without runs
+    assert len(measured) > 40
+    assert {row["verdict"] for row in measured} == {"not yet measured"}
     assert any("so far" in row["note"] for row in claims)
 
 
