@@ -16,7 +16,7 @@ from built import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwise import ActionSpec, Choice, ConfigError
+from headwise import ActionSpec, Choice, ConfigError, Range, View
 from headwise.factorizations.ar import AR
 from headwise.heads.graph import Graph, runs_of
 from headwise.ops import Network
@@ -144,3 +144,13 @@ def test_an_order_and_parents_are_one_too_many():
 
 def test_a_parent_may_be_named_without_a_tuple():
     assert AR(parents={"a": "b"}).parents == {"a": ("b",)}
+
+
+def test_levels_of_a_zoomed_head_come_one_after_another():
+    native = ActionSpec.of(a=Choice(2), x=Range(0, 1), y=Range(0, 1))
+    spec = View(native, "zoom", zoom_levels=2, zoom_bins=2).spec
+    graph = Part(AR(parents={"x": ("a",)}), "policy", spec).it.graph
+    assert graph.parents == ((), (0,), (0, 1), (), (3,))
+    assert [sorted(level) for level in graph.levels] == [[0, 3], [1, 4], [2]]
+    chain = Part(AR(order=("y", "a", "x")), "policy", spec).it.graph
+    assert [list(level) for level in chain.levels] == [[3], [4], [0], [1], [2]]

@@ -49,14 +49,16 @@ class Face:
         """The action as the learner sees it."""
 
     @classmethod
-    def plain(cls, spec: ActionSpec, obs_spec: ObsSpec) -> Face:
+    def plain(
+        cls, spec: ActionSpec, obs_spec: ObsSpec, seen: ActionSpec | None = None, **settings: Any
+    ) -> Face:
         """A face for an environment without spaces: an action is a tuple, a value for each head."""
         parts: list[spaces.Space[Any]] = [
             spaces.Discrete(head.n) if isinstance(head, Choice) else spaces.Box(head.low, head.high)
             for head in spec.heads
         ]
         obs_space = spaces.Box(-np.inf, np.inf, (obs_spec.size,))
-        return cls(obs_space, spaces.Tuple(parts), spec=spec)
+        return cls(obs_space, spaces.Tuple(parts), spec=seen or spec, **settings)
 
     @property
     def is_plain(self) -> bool:

@@ -18,6 +18,7 @@ from headwise.envs.foreign import TRANSLATING, ForeignVecEnv, foreign_env, is_it
 from headwise.envs.make import own_name, plain_name
 from headwise.envs.native import env_id
 from headwise.envs.types import VecEnv
+from headwise.envs.zoomed import ZOOM, ZoomedVecEnv
 from headwise.errors import CheckpointError, ConfigError, EnvError
 from headwise.training.config import EnvironmentConfig
 
@@ -126,10 +127,14 @@ class World:
             return Face(codec.observation_space, codec.action_space, **codec.settings)
         assert self.is_ours
         name = _bare(self.env)
+        zoom = {}
+        if self.settings.get("view") == "zoom":
+            zoom = {n: self.settings[n] for n in ("view", *ZOOM) if n in self.settings}
         if env_id(name) not in gym.registry:
-            return Face.plain(env.spec, env.obs_spec)
+            own = env.native.spec if isinstance(env, ZoomedVecEnv) else env.spec
+            return Face.plain(own, env.obs_spec, env.spec, **zoom)
         single = self.single()
-        face = Face(single.observation_space, single.action_space, spec=env.spec)
+        face = Face(single.observation_space, single.action_space, spec=env.spec, **zoom)
         single.close()
         return face
 
@@ -145,8 +150,10 @@ class World:
             )
         if not self.is_ours:
             return gym.make(self.env, **self.making | {"render_mode": render_mode})
-        vectorizing = ("num_threads", "allocate", "backend", "vectorization", "constraints")
-        settings = {k: v for k, v in self.settings.items() if k not in vectorizing}
+        beside = ("num_threads", "allocate", "backend", "vectorization", "constraints", *ZOOM)
+        settings = {k: v for k, v in self.settings.items() if k not in beside}
+        if settings.get("view") == "zoom":  # of its default view
+            del settings["view"]
         made = env_id(_bare(self.env))
         if made not in gym.registry:
             raise EnvError(
@@ -208,7 +215,8 @@ class World:
         """The settings that translate, without those that this kind of environment cannot have."""
         given = {name: x for name, x in self.settings.items() if name in TRANSLATING}
         if World(env, {}).is_ours and not self._is_named(env):
-            return {name: x for name, x in given.items() if name in ("view", "bins", "num_threads")}
+            ours = ("view", "bins", *ZOOM, "num_threads")
+            return {name: x for name, x in given.items() if name in ours}
         if not isinstance(env, VectorEnv) and (isinstance(env, str) or is_itself(env, 1, 1)):
             given.pop("autoreset", None)
         if is_itself(env, 1, 1):

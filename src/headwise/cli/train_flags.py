@@ -59,9 +59,9 @@ class _Place:
     the current folder or installed, registers your own."""
     env_settings: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
     """Settings of the environment, for example num_targets=4."""
-    view: Literal["discrete", "hybrid", "continuous"] | None = None
-    """Make all heads of the action discrete, leave them hybrid, or make them continuous; the action
-    as it is if not given."""
+    view: Literal["discrete", "hybrid", "continuous", "zoom"] | None = None
+    """Make all heads of the action discrete, leave them hybrid, make them continuous, or make
+    continuous ones several levels of bins (zoom); the action as it is if not given."""
     num_envs: int | None = None
     """Environment copies of each seed; 16 if not given."""
 

@@ -16,6 +16,7 @@ from headwise.envs.native import env_id, public_name
 from headwise.envs.native.vec_env import NativeVecEnv
 from headwise.envs.probes import probes
 from headwise.envs.types import VecEnv, check_allocate
+from headwise.envs.zoomed import ZOOM, ZoomedVecEnv
 from headwise.errors import EnvError
 from headwise.registry import Registry, unknown
 
@@ -84,13 +85,20 @@ def make_vec(
         num_slots: Environment slots of each member.
         constraints: Which options of its heads go together.
         **settings: Settings of the environment: `view`, `max_episode_steps`, ...; and for all of
-            them `num_threads` and `allocate`.
+            them `num_threads` and `allocate`. The view "zoom" refines the continuous heads of the
+            environment's default view, in `zoom_levels` levels of `zoom_bins` bins.
     """
     name = plain_name(name_or_id)
     factory = _factory(name)
     check_population(name, seeds, num_slots)
     check_allocate(settings.get("allocate", np.zeros))
+    zoom = None
+    if settings.get("view") == "zoom":
+        del settings["view"]  # which is then the environment's own
+        zoom = {name: settings.pop(name) for name in ZOOM if name in settings}
     made = factory([int(seed) for seed in seeds], int(num_slots), **settings)
+    if zoom is not None:
+        made = ZoomedVecEnv(made, **zoom)
     if constraints:
         made.spec = made.spec.under(constraints)
     return made

@@ -19,6 +19,7 @@ from headwise.envs.native import NATIVE_NAMES
 from headwise.envs.native.info import Reference, info_of
 from headwise.envs.scripted import Policy
 from headwise.envs.types import VecEnv
+from headwise.envs.zoomed import ZOOM
 from headwise.errors import ConfigError
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec
@@ -85,13 +86,16 @@ def tasks() -> list[Task]:
 def reference_score(name_or_id: str, **settings: Any) -> ReferenceScore:
     """The reference scores of an environment with these settings.
 
-    Settings that change the task (another number of targets, say) have none and are refused.
+    Settings that change the task (another number of targets, say) have none and are refused. The
+    zoom view is measured by those of the view that it refines.
     """
     name = plain_name(name_or_id)
     known = reference_of(name)
     mode = settings.get(known.mode, known.modes[0])
-    task = mode, settings.get("view", known.default_view)
-    others = [key for key in settings if key not in (*_NEUTRAL, known.mode)]
+    view = settings.get("view", known.default_view)
+    task = mode, known.default_view if view == "zoom" else view
+    neutral = (*_NEUTRAL, *ZOOM) if view == "zoom" else _NEUTRAL
+    others = [key for key in settings if key not in (*neutral, known.mode)]
     if others or task not in list(known.measured):  # a user's layout cannot be hashed
         raise ConfigError(
             f"{name} has no reference scores with these settings",

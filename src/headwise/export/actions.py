@@ -31,7 +31,9 @@ class NamedActions:
         # Bounds of the codec's own spec: those of a compiled environment went through float32.
         self._is_choice = torch.tensor(seen.is_choice)
         self._low, self._high = torch.tensor(seen.low), torch.tensor(seen.high)
-        self._natives = None if view is None else _natives(view)
+        self._natives = None if view is None else _natives(view.flat)
+        zoom = None if view is None else view.zoom
+        self._digits = None if zoom is None else torch.tensor(zoom.matrix)
 
     def __call__(self, unit: Tensor) -> dict[str, Tensor]:
         """Actions (B, H) in the learner's form as arrays (B, ...) by name."""
@@ -39,6 +41,8 @@ class NamedActions:
         spanned = self._low + 0.5 * (wide + 1.0) * (self._high - self._low)
         bounded = torch.minimum(torch.maximum(spanned, self._low), self._high)
         heads = torch.where(self._is_choice, wide, bounded)
+        if self._digits is not None:
+            heads = heads @ self._digits
         if self._natives is not None:
             pairs = zip(self._natives, heads.unbind(-1), strict=True)
             heads = torch.stack([x if native is None else native(x) for native, x in pairs], dim=-1)

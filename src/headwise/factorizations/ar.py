@@ -19,6 +19,7 @@ from headwise.heads.blueprint import Blueprint, Critic, Policy
 from headwise.heads.graph import Graph
 from headwise.registry import unknown
 from headwise.spaces import ActionSpec
+from headwise.spaces.zoom import parents_with_levels, with_levels
 
 
 @factorizations.register("ar")
@@ -46,7 +47,8 @@ class AR(Factorization):
     parents: dict[str, tuple[str, ...]] | None = added(None)
     """Which heads each head sees, in the place of an order; a head that is not named sees none.
     Heads whose parents are chosen are chosen at once, so that an action takes as many steps as the
-    graph is deep."""
+    graph is deep. In the zoom view a head's name stands for all its levels, and a level sees those
+    before it."""
 
     def __post_init__(self) -> None:
         if self.parents is not None:
@@ -61,8 +63,9 @@ class AR(Factorization):
 
     def check(self, spec: ActionSpec) -> None:
         """The order or the graph must fit the spec."""
-        check_order(spec, self.order)
-        check_parents(spec, self.parents)
+        check_order(spec, None if self.order is None else with_levels(spec, self.order))
+        graph = None if self.parents is None else parents_with_levels(spec, self.parents)
+        check_parents(spec, graph)
 
     def policy(self, blueprint: Blueprint) -> Policy:
         """A policy network for each head."""
@@ -94,9 +97,10 @@ class AR(Factorization):
         layout = blueprint.layout
         place = layout.names.index
         if self.parents is None:
-            chain = layout.order if self.order is None else map(place, self.order)
-            return Graph.chain(list(chain))
-        named = [self.parents.get(name, ()) for name in layout.names]
+            order = None if self.order is None else with_levels(layout.spec, self.order)
+            return Graph.chain(list(layout.order if order is None else map(place, order)))
+        told = parents_with_levels(layout.spec, self.parents)
+        named = [told.get(name, ()) for name in layout.names]
         parents = tuple(tuple(place(parent) for parent in some) for some in named)
         before = [set(some) for some in parents]
         for head, condition in enumerate(layout.conditions):

@@ -40,6 +40,8 @@ class Choice:
     n: int
     ordered: bool = False
     """Whether the options are the bins of an interval, so that their order means something."""
+    level: int | None = None
+    """Of a Range seen by the zoom view, how often its interval was cut before; else None."""
 
     def __post_init__(self) -> None:
         if not is_whole(self.n) or not 1 <= self.n <= MAX_OPTIONS:

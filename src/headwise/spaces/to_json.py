@@ -77,6 +77,7 @@ def spec_to_json(spec: ActionSpec) -> dict[str, Any]:
     """An action spec as numbers, words, lists and dicts."""
     heads = [
         {"options": head.n, "ordered": head.ordered}
+        | ({} if head.level is None else {"level": head.level})
         if isinstance(head, Choice)
         else {"low": head.low, "high": head.high, "levels": head.levels}
         for head in spec.heads
@@ -93,7 +94,7 @@ def spec_from_json(form: Any) -> ActionSpec:
     """Reads what `spec_to_json` wrote, and refuses anything else."""
     try:
         heads = tuple(
-            Choice(head["options"], bool(head["ordered"]))
+            Choice(head["options"], bool(head["ordered"]), _level(head))
             if "options" in head
             else Range(float(head["low"]), float(head["high"]), int(head.get("levels", 0)))
             for head in form["heads"]
@@ -110,6 +111,11 @@ def spec_from_json(form: Any) -> ActionSpec:
         raise SpaceError(
             "this is no description of an action", got=f"{type(error).__name__}: {error}"
         ) from error
+
+
+def _level(head: Mapping[str, Any]) -> int | None:
+    level = head.get("level")
+    return None if level is None else int(level)
 
 
 def _built(form: Any) -> Any:

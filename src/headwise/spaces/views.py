@@ -1,4 +1,4 @@
-"""One action spec seen as discrete, hybrid or continuous, with the paper's binning.
+"""One action spec seen as discrete, hybrid, continuous or zoomed, with the paper's binning.
 
 A value goes to a bin by the floor rule, `b = min(floor((x - low) / width), bins - 1)`. A bin goes
 to a value by the end-point rule, `low + b * (high - low) / (bins - 1)`, so that both ends can be
@@ -16,9 +16,18 @@ from numpy.typing import ArrayLike
 from headwise.checks import is_whole
 from headwise.errors import SpaceError
 from headwise.registry import unknown
-from headwise.spaces.action import ActionSpec, Choice, Condition, FloatArray, Head, Range
+from headwise.spaces.action import (
+    ActionSpec,
+    BoolArray,
+    Choice,
+    Condition,
+    FloatArray,
+    Head,
+    Range,
+)
+from headwise.spaces.zoom import Zoom
 
-ViewKind: TypeAlias = Literal["discrete", "hybrid", "continuous"]
+ViewKind: TypeAlias = Literal["discrete", "hybrid", "continuous", "zoom"]
 BinRule: TypeAlias = Literal["endpoints", "centers"]
 
 DEFAULT_BINS = 11
@@ -50,14 +59,18 @@ class View:
     Choice becomes a Range from -1 to 1, cut into as many equal parts as it has options. In the
     `hybrid` view the first `discrete_heads` heads are discrete and the others continuous; without
     a number, a spec that is mixed stays as it is, and of one that is not, the first half is
-    discrete.
+    discrete. In the `zoom` view every Range becomes several Choices, each of which says where in
+    the bin of the one before: see `Zoom`.
 
     Args:
         native: The spec of the environment.
-        kind: "discrete", "hybrid" or "continuous".
+        kind: "discrete", "hybrid", "continuous" or "zoom".
         bins: Bins for each Range that becomes a Choice: one number, or numbers by head name.
         discrete_heads: How many heads are discrete in the hybrid view.
         rule: What value a bin stands for.
+        zoom_levels: Levels of each Range in the zoom view: one number, or numbers by head name;
+            None means 3.
+        zoom_bins: Bins of each level, likewise; None means 5.
     """
 
     def __init__(
@@ -68,14 +81,25 @@ class View:
         bins: int | Mapping[str, int] = DEFAULT_BINS,
         discrete_heads: int | None = None,
         rule: BinRule = "endpoints",
+        zoom_levels: int | Mapping[str, int] | None = None,
+        zoom_bins: int | Mapping[str, int] | None = None,
     ) -> None:
         for name, value, allowed in (("view", kind, ViewKind), ("bin rule", rule, BinRule)):
             if not isinstance(value, str) or value not in get_args(allowed):
                 raise unknown(name, value, get_args(allowed))
         self.native = native
         self.kind = kind
-        bins_of = _bins_by_head(native, bins)
         wants_choice = _discrete_mask(native, kind, discrete_heads)
+        self.zoom = _zoom(native, kind, zoom_levels, zoom_bins)
+        """How Ranges are levels of bins, in the zoom view."""
+        if self.zoom is not None:
+            self.flat: View = View(native, "discrete", bins=self.zoom.bins, rule=rule)
+            """The view with one head for each native one: itself, but for the zoom view."""
+            self.spec = self.zoom.spec
+            self.driven: BoolArray = self.flat.driven
+            return
+        self.flat = self
+        bins_of = _bins_by_head(native, bins)
         heads: list[Head] = []
         tables: list[FloatArray | None] = []
         for name, head, discrete in zip(native.names, native.heads, wants_choice, strict=True):
@@ -101,7 +125,8 @@ class View:
                 fix="Use the discrete or the hybrid view.",
             )
         self.spec = ActionSpec(native.names, tuple(heads), conditions, native.links)
-        self._driven = native.is_choice & ~self.spec.is_choice
+        self.driven = native.is_choice & ~self.spec.is_choice
+        """Which native heads have options that numbers drive."""
         self._binned = np.array([table is not None for table in tables])
         width = max((len(table) for table in tables if table is not None), default=1)
         self._values = np.zeros((native.num_heads, width))
@@ -111,10 +136,12 @@ class View:
 
     def to_native(self, heads: ArrayLike) -> FloatArray:
         """Actions of this view, `(..., H)`, as actions of the native spec."""
+        if self.zoom is not None:
+            return self.flat.to_native(self.zoom.join(self.spec.check(heads)))
         values = self.spec.check(heads).copy()
         (binned,) = np.nonzero(self._binned)
         values[..., binned] = self._values[binned, values[..., binned].astype(np.intp)]
-        driven = self._driven
+        driven = self.driven
         values[..., driven] = bin_index(
             values[..., driven], -1.0, 1.0, self.native.high[driven] + 1.0
         )
@@ -122,8 +149,10 @@ class View:
 
     def from_native(self, heads: ArrayLike) -> FloatArray:
         """Native actions `(..., H)` as actions of this view; a driven option is its center."""
+        if self.zoom is not None:
+            return self.zoom.split(self.flat.from_native(heads))
         values = self.native.check(heads).copy()
-        binned, driven = self._binned, self._driven
+        binned, driven = self._binned, self.driven
         values[..., binned] = bin_index(
             values[..., binned],
             self.native.low[binned],
@@ -133,6 +162,24 @@ class View:
         options = self.native.high[driven] + 1.0
         values[..., driven] = (2.0 * values[..., driven] + 1.0) / options - 1.0
         return values
+
+
+def _zoom(
+    native: ActionSpec,
+    kind: ViewKind,
+    levels: int | Mapping[str, int] | None,
+    bins: int | Mapping[str, int] | None,
+) -> Zoom | None:
+    if kind == "zoom":
+        return Zoom(native, levels, bins)
+    for name, value in (("zoom_levels", levels), ("zoom_bins", bins)):
+        if value is not None:
+            raise SpaceError(
+                f"the {kind} view has no {name}",
+                got=value,
+                fix="Leave it out, or ask for the zoom view.",
+            )
+    return None
 
 
 def _bins_by_head(native: ActionSpec, bins: int | Mapping[str, int]) -> dict[str, int]:

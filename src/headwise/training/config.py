@@ -48,8 +48,8 @@ class EnvironmentConfig:
     env_settings: dict[str, Any] = field(default_factory=dict)
     """Settings of the environment, by name."""
     view: str | None = None
-    """Whether all heads are made discrete, are left hybrid, or are made continuous; None leaves the
-    action as it is."""
+    """Whether all heads are made discrete, are left hybrid, are made continuous, or continuous ones
+    several levels of bins (zoom); None leaves the action as it is."""
 
     def __post_init__(self) -> None:
         if self.env_settings is None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from headwise.checks import all_true
 from headwise.envs.masks import MASK, Legal, MaskReader
 from headwise.errors import ConfigError, EnvError, SpaceError
-from headwise.spaces import ActionCodec, ObsCodec, ObsSpec, View, ViewKind
+from headwise.spaces import ActionCodec, ActionSpec, ObsCodec, ObsSpec, View, ViewKind
 from headwise.spaces.action import FloatArray
 from headwise.spaces.convert import Bounds
 from headwise.spaces.views import DEFAULT_BINS
@@ -32,8 +32,10 @@ class EnvCodec:
     Args:
         observation_space: The observation space, or the spaces by agent.
         action_space: The action space, or the spaces by agent.
-        view: "discrete", "hybrid" or "continuous"; None leaves the action as it is.
+        view: "discrete", "hybrid", "continuous" or "zoom"; None leaves the action as it is.
         bins: Bins of a Range that a view makes discrete: one number, or numbers by head name.
+        zoom_levels: Levels of each Range in the zoom view, likewise; None means 3.
+        zoom_bins: Bins of each of these levels, likewise; None means 5.
         bounds: Bounds for Boxes of the action that have none, as `ActionCodec` takes them.
         masks: Whether masks are read; if not, `action_mask` is an observation like any other.
         constraints: Which options go together: `Forbid`, `Require`, and `Given` for tables that are
@@ -47,6 +49,8 @@ class EnvCodec:
         *,
         view: ViewKind | None = None,
         bins: int | Mapping[str, int] | None = None,
+        zoom_levels: int | Mapping[str, int] | None = None,
+        zoom_bins: int | Mapping[str, int] | None = None,
         bounds: Mapping[str, Bounds] | None = None,
         masks: bool = True,
         constraints: Sequence[Any] = (),
@@ -72,12 +76,9 @@ class EnvCodec:
         native = self._actions.spec.under(constraints)
         if native.links:
             self.settings["constraints"] = native.links
-        if view is None and bins is not None:
-            raise ConfigError(
-                "bins without a view", got=bins, fix='Say view="discrete" or view="hybrid" too.'
-            )
-        chosen = DEFAULT_BINS if bins is None else bins
-        self._view = None if view is None else View(native, view, bins=chosen)
+        zoom = {"zoom_levels": zoom_levels, "zoom_bins": zoom_bins}
+        self.settings |= {name: given for name, given in zoom.items() if given is not None}
+        self._view = _view(native, view, bins, zoom_levels, zoom_bins)
         self.spec = native if self._view is None else self._view.spec
         """The heads of the action, as the learner is to see them."""
         self._has_choices, self._has_ranges = (
@@ -95,15 +96,15 @@ class EnvCodec:
         self._masks = MaskReader(action_space, native)
         self.all_legal: Legal = self.spec.full_mask
         """What is legal without a mask, (H, K), and below it a row for each of the tables given."""
-        tables = np.ones(native.mask_rows - native.num_heads, dtype=np.bool_)
-        self._kept = np.concatenate([native.is_choice & self.spec.is_choice, tables])
-        self._driven = [
-            name
-            for name, was, now in zip(
-                native.names, native.is_choice, self.spec.is_choice, strict=True
-            )
-            if was and not now
-        ]
+        tables = np.arange(native.mask_rows - native.num_heads)
+        driven = np.zeros_like(native.is_choice) if self._view is None else self._view.driven
+        self._driven = [name for name, lost in zip(native.names, driven, strict=True) if lost]
+        # Rows of a mask that the learner has as they are: of which head, and where.
+        zoomed = None if self._view is None else self._view.zoom
+        of = np.arange(native.num_heads) if zoomed is None else zoomed.sources
+        (here,) = (native.is_choice & ~driven)[of].nonzero()
+        self._kept = np.concatenate([here, self.spec.num_heads + tables])
+        self._told = np.concatenate([of[here], native.num_heads + tables])
 
     def _plan_observations(self, space: Spaces) -> None:
         self._by_agent: dict[str, ObsCodec] = {}
@@ -284,5 +285,30 @@ class EnvCodec:
             return native
         legal = np.broadcast_to(self.all_legal, (*native.shape[:-2], *self.all_legal.shape)).copy()
         width = min(native.shape[-1], legal.shape[-1])
-        legal[..., self._kept, :width] = native[..., self._kept, :width]
+        legal[..., self._kept, :width] = native[..., self._told, :width]
         return legal
+
+
+def _view(
+    native: ActionSpec,
+    kind: ViewKind | None,
+    bins: int | Mapping[str, int] | None,
+    zoom_levels: int | Mapping[str, int] | None,
+    zoom_bins: int | Mapping[str, int] | None,
+) -> View | None:
+    """How a learner sees heads; None where as they are."""
+    if kind is None:
+        given = {"bins": bins, "zoom_levels": zoom_levels, "zoom_bins": zoom_bins}
+        for name, value in given.items():
+            if value is not None:
+                views = 'view="discrete" or view="hybrid"' if name == "bins" else 'view="zoom"'
+                raise ConfigError(f"{name} without a view", got=value, fix=f"Say {views} too.")
+        return None
+    if kind == "zoom" and bins is not None:
+        raise ConfigError(
+            "the zoom view has bins of its own",
+            got=f"bins={bins}",
+            fix=f"Say zoom_bins={bins}: every level has so many.",
+        )
+    chosen = DEFAULT_BINS if bins is None else bins
+    return View(native, kind, bins=chosen, zoom_levels=zoom_levels, zoom_bins=zoom_bins)

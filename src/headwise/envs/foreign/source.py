@@ -80,6 +80,8 @@ def wrap(
     *,
     view: ViewKind | None = None,
     bins: int | Mapping[str, int] | None = None,
+    zoom_levels: int | Mapping[str, int] | None = None,
+    zoom_bins: int | Mapping[str, int] | None = None,
     bounds: Mapping[str, Bounds] | None = None,
     masks: bool = True,
     constraints: Sequence[Any] = (),
@@ -97,8 +99,10 @@ def wrap(
         env: As in `foreign_env`, but no id.
         seeds: One seed for each member.
         num_slots: Environment slots of each member.
-        view: "discrete", "hybrid" or "continuous"; None leaves the action as it is.
+        view: "discrete", "hybrid", "continuous" or "zoom"; None leaves the action as it is.
         bins: Bins of a Range that a view makes discrete: one number, or numbers by head name.
+        zoom_levels: Levels of each Range in the zoom view, likewise; None means 3.
+        zoom_bins: Bins of each of these levels, likewise; None means 5.
         bounds: Bounds for Boxes of the action that have none, as `{path: (low, high)}`.
         masks: Whether to use the environment's action masks.
         constraints: Which options go together: `Forbid`, `Require`, `Given`.
@@ -122,9 +126,8 @@ def wrap(
     seeds, env = [int(seed) for seed in seeds], pooled(env)
     make, first = _maker(name, env, settings, itself=is_itself(env, len(seeds), num_slots))
     weights = checked_weights(reward_weights)
-    coded = partial(
-        EnvCodec, view=view, bins=bins, bounds=bounds, masks=masks, constraints=constraints
-    )
+    coded = partial(EnvCodec, view=view, bins=bins, zoom_levels=zoom_levels, zoom_bins=zoom_bins,
+                    bounds=bounds, masks=masks, constraints=constraints)  # fmt: skip
     if isinstance(first, VectorEnv):
         return ForeignVecEnv(
             name,
@@ -269,11 +272,9 @@ def _make_by_id(env_id: str, **settings: Any) -> gym.Env[Any, Any]:
     try:
         return gym.make(env_id, disable_env_checker=True, **settings)
     except (gym.error.NameNotFound, gym.error.NamespaceNotFound, gym.error.VersionNotFound) as why:
-        close = difflib.get_close_matches(
-            env_id.rpartition(":")[2], [*env_names(), *gym.registry], n=1
-        )
-        hint = f"Did you mean {close[0]!r}?" if close else None
         module, _, bare = env_id.rpartition(":")
+        close = difflib.get_close_matches(bare, [*env_names(), *gym.registry], n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else None
         if module:
             raise EnvError(
                 f"the module {module!r} can be imported, but registers no {bare!r}",
@@ -326,8 +327,7 @@ def _codec(name: str, env: Any, coded: Callable[..., EnvCodec]) -> EnvCodec:
 
 
 def _where(name: str, num_slots: int, slot: int, first: int = 0) -> str:
-    slot += first
-    return f"{name} in slot {slot % num_slots} of member {slot // num_slots}"
+    return f"{name} in slot {(slot + first) % num_slots} of member {(slot + first) // num_slots}"
 
 
 def _built(name: str, build: Callable[[], V]) -> V:
