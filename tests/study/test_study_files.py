@@ -42,10 +42,11 @@ CELLS = {  # and seeds
     "costs": (220, 1),
     "demo": (14, 8),
     "learning": (48, 3),
+    "zoom": (12, 5),
 }
 EXPERIMENTS = {
     "joint_options", "target_entropy", "actor_gradient", "sac_settings", "entropy_bonus", "costs",
-    "learning",
+    "learning", "zoom",
 }  # fmt: skip
 """Those that are kept beside their results, in the repository."""
 NAMES = {"learning": "learning-ppo"}
