@@ -155,7 +155,12 @@ def test_impossible_seeds(seed):
         ("HybridShoot", {"action_form": "oneof"}, ConfigError, "Platform is"),
         ("HybridShoot", {"action_form": "tree"}, ConfigError, "unknown action form"),
         ("ContextualDecoupler", {"view": "hybrid"}, ConfigError, "one view only"),
-        ("Platform", {"param_heads": 2, "action_form": "oneof"}, ConfigError, "not one discrete head"),
+        (
+            "Platform",
+            {"param_heads": 2, "action_form": "oneof"},
+            ConfigError,
+            "not one discrete head",
+        ),
         ("CoopPush", {"layout": {"boulders": [[0, 0]]}}, EnvError, "custom layout needs"),
         ("CoopPush", {"boulders": [(0, 0), (1,)]}, EnvError, "'boulders' cannot be that"),
         ("CoopPush", {"layout": {"rocks": [[0, 0]]}}, ConfigError, "unknown setting"),
