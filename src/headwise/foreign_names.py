@@ -95,7 +95,10 @@ _SHOW, _STEPS = (
     "learn shows how it goes, unless progress=False.",
     "Say it to learn: learn(100_000).",
 )
-_OF_ENV = ("autoreset", "bounds", "masks", "reward_weights", "team_reward", "vectorization")
+_OF_ENV = (
+    "autoreset", "bounds", "masks", "reward_weights", "team_reward", "vectorization", "zoom_bins",
+    "zoom_levels",
+)  # fmt: skip
 AT_LEARN = {
     "steps": _STEPS,
     "total_timesteps": _STEPS,
