@@ -47,7 +47,7 @@ def test_seconds_by_hand(packs):
     pack = of_kind(packs, "platform", "discrete", "dqn", "vdn")
     assert (pack.steps, len(pack.runs)) == (200_000, 5)
     cell = paper.Measured(pack, 3.0, 4.0, alone=0.001, together=0.008, at_once=16)
-    assert cell.total_timesteps == 1_000_000
+    assert cell.steps == 1_000_000
     assert cell.seconds_alone == pytest.approx(204.0)
     assert cell.seconds_together == pytest.approx(100.25)
     text = paper.report([], [cell], 220, 16, 60.0, "here", "cpu")

@@ -66,7 +66,7 @@ def test_a_file_takes_bytes_and_acts_as_the_agent_does(algo, normalize_obs, tmp_
     )
     for key, x in ours.items():
         assert (x != theirs[key]).mean() < 0.01, key  # a tie, at most
-    assert len(np.unique(ours["turn"])) > 2
+    assert len(np.unique(ours["turn"])) > 1  # the picture matters
     agent.export(tmp_path / "policy.pt2")
     module = torch.export.load(tmp_path / "policy.pt2").module()
     tensors = {name: torch.as_tensor(x) for name, x in told.items()}

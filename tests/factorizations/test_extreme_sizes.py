@@ -89,7 +89,7 @@ def test_no_heads_are_refused():
 
 
 def test_a_choice_of_nothing_is_refused():
-    with pytest.raises(SpaceError, match="needs a number of options; got 0"):
+    with pytest.raises(SpaceError, match="needs its number of options; got 0"):
         Choice(0)
     with pytest.raises(SpaceError, match="two finite bounds"):
         Range(1.0, 1.0)

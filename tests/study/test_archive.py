@@ -216,7 +216,7 @@ def test_what_is_no_archive_is_refused(store, tmp_path):
         {"headwise.study": json.dumps({**store.study(), "version": 99})}
     )
     path.write_bytes(bytes_of(newer))
-    with pytest.raises(ConfigError, match="has another layout; got 99; allowed: 1"):
+    with pytest.raises(ConfigError, match="has another layout; got 99; allowed: 2"):
         read_archive(path)
 
 
@@ -329,7 +329,8 @@ def test_an_archive_is_read_as_it_is(store, tmp_path):
                 np.testing.assert_array_equal(run.curve(), other.curve())
     assert results_csv(archive) == results_csv(there)
     assert marl_eval_json(archive) == marl_eval_json(there)
-    assert standings(archive, archive.plan()) == standings(there, there.plan())
+    ours, its = standings(archive, archive.plan()), standings(there, there.plan())
+    assert repr(ours) == repr(its)  # with the means that are not a number
     with pytest.raises(StoreError, match="cannot be used"):
         archive.begin(store.study())
 

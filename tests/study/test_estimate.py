@@ -20,7 +20,7 @@ def test_finished_runs_tell_the_cost_of_their_cell(tmp_path, monkeypatch):
     left = [run for run in study.runs() if run.seed]
     costs, hopeless = estimate(study.runs(), left, store, 16, 2)
     assert hopeless == []
-    assert [(c.environment, c.algorithm, c.runs, c.total_timesteps) for c in costs] == [
+    assert [(c.environment, c.algorithm, c.runs, c.steps) for c in costs] == [
         ("shoot", "dqn", 2, 128),
         ("shoot", "ppo", 2, 128),
     ]

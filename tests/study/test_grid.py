@@ -76,7 +76,7 @@ def test_it_goes_on_as_every_study():
         ({"grid": {"algorithm": ["pppo"]}}, "ppo"),
         ({"base": None, "grid": {"gamma": [0.9]}}, "needs a base"),
         ({"base": hw.RunConfig.of("ppo", "HybridShoot")}, "must say its steps"),
-        ({"base": hw.RunConfig.of("ppo", total_timesteps=64)}, "in which environment"),
+        ({"base": hw.RunConfig.of("ppo", total_timesteps=64)}, "the study has no environment"),
         (
             {
                 "base": hw.RunConfig.of(

@@ -79,7 +79,7 @@ def test_a_checkpoint_is_the_member_that_was_trained(tmp_path, loops, algorithm,
             (run.seed,),
             run.settings["learning_rate"],
         )
-        assert f"total_timesteps=0 after {run.total_timesteps:,};" in repr(agent)
+        assert f"steps=0 after {run.total_timesteps:,};" in repr(agent)
         units = Player(loop).act_alone(ROWS, member)
         expected = agent.face.act(units, batched=True)
         np.testing.assert_equal(agent.predict(ROWS, deterministic=True), expected)

@@ -17,7 +17,7 @@ def test_a_study_is_written_evaluated_and_logged(tmp_path):
     exec(first, names)
     study = names["study"]
     assert len(study.runs()) == 2 * 2 * 3
-    assert {cell.settings["n_epochs"] for cell in study.cells} == {5, hw.PPO().epochs} != {5}
+    assert {cell.settings["n_epochs"] for cell in study.cells} == {5, hw.PPO().n_epochs} != {5}
     exec(seldom, names)
     assert {cell.evaluate for cell in names["never"].cells} == {None}
     assert {cell.evaluate for cell in names["seldom"].cells} == {Evaluate(0.25, 5, 50, 1000)}

@@ -263,7 +263,7 @@ def test_a_flipped_bit_of_a_part_is_said(tmp_path):
         data = bytearray(good)
         data[place] ^= 16
         part.write_bytes(data)
-        with pytest.raises(hw.ConfigError, match=r"cannot read the numbers .*got .*part-.*parquet"):
+        with pytest.raises(hw.ConfigError, match=r"cannot read the metrics .*got .*part-.*parquet"):
             hw.ParquetLogger(tmp_path / "x").open((3, 8), 100)
 
 

@@ -45,7 +45,7 @@ class ZoomedVecEnv:
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody else has begun episodes in what it steps."""
+        """Whether another loop has begun episodes in the environment that it steps."""
         return self.native.is_taken
 
     def reset(self) -> NDArray[np.float32]:
