@@ -252,9 +252,9 @@ class Stack(gym.Env):
         return self.np_random.integers(0, 256, (64, 64), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("buffer_size", [100, 400])
-def test_an_agent_is_saved_and_loaded_with_what_it_remembers(replay, tmp_path):
-    agent = small_agent("dqn", Stack, net_arch=(8,), buffer_size=replay).learn(240, progress=False)
+@pytest.mark.parametrize("size", [100, 400])
+def test_an_agent_is_saved_and_loaded_with_what_it_remembers(size, tmp_path):
+    agent = small_agent("dqn", Stack, net_arch=(8,), buffer_size=size).learn(240, progress=False)
     agent.save(tmp_path / "agent.zip")
     again = hw.Agent.load(tmp_path / "agent.zip", env=Stack)
     ours, theirs = (one.loop.memory for one in (agent, again))
